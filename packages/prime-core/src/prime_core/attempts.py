@@ -1,0 +1,183 @@
+"""One attempt on the wire: gates, connection, answer; every failure becomes a `Failure`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import aiohttp
+
+from prime_core.calls import Call
+from prime_core.deadlines import timeout_at
+from prime_core.errors import APIResponseError
+from prime_core.failures import (
+    down_failure,
+    failure_of_answer,
+    failure_of_transport,
+    pool_failure,
+    queue_failure,
+    total_timeout,
+)
+from prime_core.outcomes import Failure, Outcome
+from prime_core.redirects import redirect_failure, redirected
+from prime_core.sessions import LoopState, proxy_for
+
+__all__ = ["attempt"]
+
+logger = logging.getLogger("prime_core")
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 10.0
+CONNECT_LEAD = 0.02
+MAX_REDIRECTS = 5
+
+
+async def attempt(call: Call[T], state: LoopState) -> T | Failure:
+    """Sends a call once, past all gates, and reads its answer.
+
+    Returns:
+        What the call's reader made of a success, or the failure. Nothing is raised for
+        what the network or the platform does, so that no traceback holds the key.
+    """
+    operation = call.operation
+    loop = asyncio.get_running_loop()
+    scope = state.scope(operation.scope)
+    if not scope.free and not await _pass_scope(call, scope.enter, loop):
+        return call.last or queue_failure(call)
+    if call.attempts == 0:
+        call.started = time.monotonic()
+        call.deadline = loop.time() + call.timeout
+    pool = state.control if operation.pool == "control" else state.stream
+    refusal = await _acquire(call, state, pool, loop)
+    if refusal is not None:
+        return refusal
+    began = time.monotonic()
+    before = call.unresolved
+    call.attempts += 1
+    call.unresolved = True  # until something better is known, whatever interrupts us
+    try:
+        result = await _exchange(call, state, loop)
+    finally:
+        pool.release()
+    health = state.host(call.target.origin)
+    if isinstance(result, Failure):
+        call.last = result
+        if result.outcome is Outcome.AMBIGUOUS:
+            call.ambiguous = True
+        elif result.outcome is Outcome.FINAL and result.error.status_code is not None:
+            call.unresolved = False
+        else:
+            call.unresolved = before
+        if result.unavailable:
+            health.failed()
+        elif result.error.status_code is not None:
+            health.answered()
+        status: object = result.error.status_code or type(result.error).__name__
+    else:
+        call.unresolved = False
+        health.answered()
+        status = "ok"
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug(
+            "%s %s -> %s in %.0f ms (request id %s)",
+            operation.method,
+            operation.path,
+            status,
+            (time.monotonic() - began) * 1000,
+            call.request_id,
+        )
+    return result
+
+
+async def _pass_scope(
+    call: Call[T],
+    enter: Callable[[float], Awaitable[bool]],
+    loop: asyncio.AbstractEventLoop,
+) -> bool:
+    """Waits for the rate limit, on a clock of its own: the call's deadline moves on."""
+    before = loop.time()
+    passed = await enter(call.queue_timeout)
+    waited = loop.time() - before
+    if call.attempts:
+        call.deadline += waited
+        call.throttled += waited
+    return passed
+
+
+async def _acquire(
+    call: Call[T], state: LoopState, pool: asyncio.Semaphore, loop: asyncio.AbstractEventLoop
+) -> Failure | None:
+    """Takes a place in the pool while the host is up; a failure when time runs out first."""
+    health = state.host(call.target.origin)
+    while True:
+        asked_to_probe = False
+        if health.down:
+            if not await health.wait(call.deadline):
+                return call.last or down_failure(call)
+            asked_to_probe = True
+        if pool.locked():
+            try:
+                async with timeout_at(call.deadline):
+                    await pool.acquire()
+            except asyncio.TimeoutError:
+                return call.last or pool_failure(call)
+        else:
+            await pool.acquire()
+        if loop.time() >= call.deadline:
+            pool.release()
+            return call.last or Failure(Outcome.NOT_SENT, total_timeout(call, sent=False))
+        if asked_to_probe or not health.down:
+            return None
+        pool.release()
+
+
+async def _exchange(
+    call: Call[T], state: LoopState, loop: asyncio.AbstractEventLoop
+) -> T | Failure:
+    url, headers, proxy = call.url, call.headers, call.target.proxy
+    reading = False
+    try:
+        for _ in range(MAX_REDIRECTS + 1):
+            async with state.session.request(
+                call.operation.method,
+                url,
+                data=call.body,
+                headers=headers,
+                timeout=_timeout(call.deadline - loop.time()),
+                allow_redirects=False,
+                proxy=proxy,
+            ) as response:
+                status = response.status
+                if 200 <= status < 300:
+                    reading = True
+                    return await call.read(status, response.content)
+                if status in (301, 302, 303, 307, 308) and "Location" in response.headers:
+                    target = redirected(call, url, response.headers["Location"], status)
+                    if isinstance(target, Failure):
+                        return target
+                    if target.origin() != url.origin():
+                        headers = {"User-Agent": headers["User-Agent"]}
+                        proxy = proxy_for(str(target))
+                    url = target
+                    continue
+                return await failure_of_answer(response)
+        return redirect_failure(status, "The platform redirects in a circle.")
+    except APIResponseError as error:
+        # Without its traceback: the frames there hold the key.
+        return Failure(Outcome.AMBIGUOUS, error.with_traceback(None))
+    except Exception as error:
+        return failure_of_transport(call, error, reading=reading, left=call.deadline - loop.time())
+
+
+def _timeout(remaining: float) -> aiohttp.ClientTimeout:
+    remaining = max(remaining, 0.001)  # 0 means none
+    return aiohttp.ClientTimeout(
+        # Behind the limit of connecting, so that what was surely not sent is told apart.
+        total=remaining + CONNECT_LEAD,
+        connect=min(CONNECT_TIMEOUT, remaining),
+        ceil_threshold=1e9,  # a deadline is not rounded up to whole seconds
+    )

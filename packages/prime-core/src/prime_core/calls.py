@@ -1,0 +1,97 @@
+"""One logical call: what is sent, where to, and what has come of it so far."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import urllib.parse
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from yarl import URL
+
+from prime_core.operations import Operation
+from prime_core.outcomes import Failure
+from prime_core.sessions import proxy_for
+
+__all__ = ["Body", "Call", "Reader", "Target", "new_request_id"]
+
+T = TypeVar("T")
+
+
+class Body(Protocol):
+    """The body of an answer, to be read once: whole, or in chunks as they arrive."""
+
+    async def read(self) -> bytes: ...
+
+    def iter_any(self) -> AsyncIterator[bytes]: ...
+
+
+# What makes a result of a success: status and body. Raises APIResponseError for what it
+# can't use.
+Reader = Callable[[int, Body], Awaitable[T]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A host to call, with the headers that only this host may see.
+
+    Made once per client (or per gateway token), not per call.
+    """
+
+    base_url: str
+    headers: Mapping[str, str]
+    proxy: str | None
+    host: str
+    origin: str
+
+    @classmethod
+    def of(cls, base_url: str, headers: Mapping[str, str]) -> Target:
+        parts = urllib.parse.urlsplit(base_url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        return cls(base_url, headers, proxy_for(base_url), parts.netloc, origin)
+
+
+@dataclass
+class Call(Generic[T]):
+    """One logical call: what is sent, and what has come of it so far."""
+
+    operation: Operation
+    target: Target
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes | None
+    read: Reader[T]
+    timeout: float
+    queue_timeout: float
+    request_id: str
+    started: float = 0.0
+    deadline: float = 0.0  # loop time; moved on by waits that don't count
+    attempts: int = 0
+    throttled: float = 0.0  # seconds waited because the platform asked to
+    ambiguous: bool = False  # whether an attempt may have been processed without an answer
+    unresolved: bool = False  # whether the platform may have acted without our knowing
+    last: Failure | None = None
+
+
+class _Prefix:
+    """The process's part of request ids; a forked child makes its own."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self.text = uuid.uuid4().hex[:20]
+        self.counter = itertools.count(1)
+
+
+_prefix = _Prefix()
+
+
+def new_request_id() -> str:
+    """An id unlike any other; a counter costs a fraction of a UUID."""
+    return f"{_prefix.text}-{next(_prefix.counter):x}"

@@ -1,0 +1,28 @@
+"""Running several coroutines as one, on every supported Python version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+__all__ = ["run_all"]
+
+T = TypeVar("T")
+
+
+async def run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Runs coroutines together and returns their results in order.
+
+    The first failure, or a cancellation, cancels the others and waits for their end before
+    it is raised. ``asyncio.gather`` leaves them running, and ``asyncio.TaskGroup`` needs
+    Python 3.11 and wraps the failure in a group.
+    """
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

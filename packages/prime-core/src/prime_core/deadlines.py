@@ -1,0 +1,25 @@
+"""Deadlines on awaits, for all supported Python versions."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+if sys.version_info >= (3, 11):
+    from asyncio import timeout, timeout_at
+else:
+    from async_timeout import timeout, timeout_at  # type: ignore[import-not-found,unused-ignore]
+
+__all__ = ["timeout", "timeout_at", "wait_until"]
+
+
+async def wait_until(future: asyncio.Future[None], deadline: float) -> bool:
+    """Waits for a future, at most until the loop time ``deadline``.
+
+    Returns:
+        Whether the future was done; it is left alone otherwise.
+    """
+    if not future.done():
+        delay = deadline - asyncio.get_running_loop().time()
+        await asyncio.wait([future], timeout=max(0.0, delay))
+    return future.done()

@@ -1,0 +1,55 @@
+"""Requests as bytes and URLs."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from yarl import URL
+
+from prime_core.operations import Operation
+
+__all__ = ["Query", "join_url", "splice"]
+
+Query: TypeAlias = "Mapping[str, str | int | bool | Sequence[str] | None]"
+
+
+def splice(body: bytes, fields: Mapping[str, str]) -> bytes:
+    """Puts fields into the bytes of a JSON object without parsing it."""
+    head = json.dumps(dict(fields), separators=(",", ":")).encode()[:-1]
+    rest = body.lstrip()[1:].lstrip()
+    return head + (b"" if rest.startswith(b"}") else b",") + rest
+
+
+def join_url(
+    base_url: str, operation: Operation, path: Mapping[str, str] | None, query: Query | None
+) -> URL:
+    text = operation.path
+    if path:
+        text = text.format_map(
+            {name: _segment(name, value, operation) for name, value in path.items()}
+        )
+    if query:
+        pairs = [pair for name, value in query.items() for pair in _pairs(name, value)]
+        if pairs:
+            text = f"{text}?{urllib.parse.urlencode(pairs)}"
+    return URL(base_url + text, encoded=True)
+
+
+def _segment(name: str, value: str, operation: Operation) -> str:
+    """A path parameter, percent-encoded; one that would change the route is refused."""
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        raise ValueError(f"{operation.id} needs a {name}, not {value!r}")
+    return urllib.parse.quote(value, safe="")
+
+
+def _pairs(name: str, value: str | int | bool | Sequence[str] | None) -> list[tuple[str, str]]:
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [(name, "true" if value else "false")]
+    if isinstance(value, (str, int)):
+        return [(name, str(value))]
+    return [(name, item) for item in value]

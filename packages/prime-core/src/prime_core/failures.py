@@ -1,0 +1,169 @@
+"""Failed attempts as typed errors, sorted by whether the request can have arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TypeVar
+
+import aiohttp
+
+from prime_core.calls import Call
+from prime_core.errors import APIConnectionError, APIResponseError, APITimeoutError
+from prime_core.outcomes import Failure, Outcome, error_of, parse_retry_after
+
+__all__ = [
+    "down_failure",
+    "failure_of_answer",
+    "failure_of_transport",
+    "pool_failure",
+    "queue_failure",
+    "total_timeout",
+]
+
+MAX_ERROR_BODY = 64 * 1024
+CHUNK = 64 * 1024
+
+T = TypeVar("T")
+
+
+async def failure_of_answer(response: aiohttp.ClientResponse) -> Failure:
+    """The typed error of an error answer; only the start of a large body is read."""
+    body = b""
+    # An error whose text breaks off is still that error.
+    with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
+        async for chunk in response.content.iter_chunked(CHUNK):
+            body += chunk
+            if len(body) >= MAX_ERROR_BODY:
+                response.close()
+                break
+    retry_after = parse_retry_after(response.headers.get("Retry-After"))
+    return error_of(
+        response.status,
+        body[:MAX_ERROR_BODY],
+        reason=response.reason,
+        retry_after=retry_after,
+        request_id=response.headers.get("X-Request-Id"),
+    )
+
+
+def _cause(error: BaseException) -> Exception:
+    """An exception of the transport without its traceback: the frames there hold the key."""
+    return TransportCause(f"{type(error).__name__}: {error}")
+
+
+class TransportCause(Exception):
+    """Type and text of the transport's own exception."""
+
+
+def failure_of_transport(call: Call[T], error: Exception, *, reading: bool, left: float) -> Failure:
+    """Sorts an exception of the transport by whether the request can have arrived."""
+    host = call.target.host
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        failure = Failure(
+            Outcome.FINAL,
+            APIConnectionError(
+                f"TLS with {host} failed: {_gist(error)}. For a private CA set SSL_CERT_FILE "
+                "or pass ssl_context=.",
+                sent="no",
+            ),
+        )
+    elif isinstance(error, aiohttp.ConnectionTimeoutError):
+        failure = Failure(
+            Outcome.NOT_SENT,
+            APITimeoutError(f"Connecting to {host} took too long.", sent="no", phase="connect"),
+            unavailable=True,
+        )
+    elif isinstance(error, asyncio.TimeoutError):
+        failure = Failure(Outcome.AMBIGUOUS, total_timeout(call, sent=True))
+    elif isinstance(error, aiohttp.ClientConnectorDNSError):
+        failure = Failure(
+            Outcome.NOT_SENT,
+            APIConnectionError(
+                f"The name of {host} can't be resolved: check the base URL.", sent="no"
+            ),
+            unavailable=True,
+        )
+    elif isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
+        failure = Failure(
+            Outcome.NOT_SENT,
+            APIConnectionError(f"Can't connect to {host}: {_gist(error)}", sent="no"),
+            unavailable=True,
+        )
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
+        failure = Failure(
+            Outcome.NOT_SENT,
+            APIConnectionError(
+                f"The proxy refused to connect to {host}: {_gist(error)}", sent="no"
+            ),
+        )
+    elif isinstance(error, aiohttp.ClientResponseError) or (
+        reading and isinstance(error, aiohttp.ClientPayloadError | ValueError)
+    ):
+        failure = Failure(
+            Outcome.AMBIGUOUS,
+            APIResponseError(f"The answer of {host} is cut short or garbled: {_gist(error)}"),
+        )
+    elif isinstance(error, aiohttp.ClientError | OSError):
+        failure = Failure(
+            Outcome.AMBIGUOUS,
+            APIConnectionError(
+                f"The connection to {host} broke before the answer: {_gist(error)}",
+                sent="unknown",
+            ),
+            unavailable=isinstance(error, aiohttp.ServerDisconnectedError | OSError),
+        )
+    else:
+        raise error
+    failure.error.__cause__ = _cause(error)
+    return failure
+
+
+def _gist(error: BaseException) -> str:
+    names = ("os_error", "certificate_error", "message")
+    reason = next((found for name in names if (found := getattr(error, name, None))), None)
+    text = str(error if reason is None else reason) or type(error).__name__
+    return " ".join(text.split())[:200]
+
+
+def total_timeout(call: Call[T], *, sent: bool) -> APITimeoutError:
+    return APITimeoutError(
+        f"No complete answer of {call.target.host} within {call.timeout:g} s; pass a larger "
+        "timeout, or try again.",
+        sent="unknown" if sent else "no",
+        phase="total",
+    )
+
+
+def queue_failure(call: Call[T]) -> Failure:
+    return Failure(
+        Outcome.NOT_SENT,
+        APITimeoutError(
+            f"Waited {call.queue_timeout:g} s for the rate limit's turn without being sent.",
+            sent="no",
+            phase="queue",
+        ),
+    )
+
+
+def pool_failure(call: Call[T]) -> Failure:
+    return Failure(
+        Outcome.NOT_SENT,
+        APITimeoutError(
+            f"No connection to {call.target.host} became free within {call.timeout:g} s; "
+            "raise max_connections.",
+            sent="no",
+            phase="pool",
+        ),
+    )
+
+
+def down_failure(call: Call[T]) -> Failure:
+    return Failure(
+        Outcome.NOT_SENT,
+        APIConnectionError(
+            f"{call.target.host} stopped answering and did not come back within "
+            f"{call.timeout:g} s.",
+            sent="no",
+        ),
+    )

@@ -1,0 +1,97 @@
+"""Bases of the pydantic models of every package.
+
+A request refuses unknown fields and says exactly what its caller said; a response accepts what a
+newer server adds. Models hold data only: what acts on them lives in the clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Annotated, ClassVar, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+__all__ = ["OpenEnum", "RequestModel", "ResponseModel", "StrEnum", "UtcDatetime", "encode_request"]
+
+
+class StrEnum(str, Enum):
+    """An enum whose members are their wire words: they compare, print and format as plain text.
+
+    Stands in for `enum.StrEnum`, which Python 3.10 lacks.
+    """
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+
+_E = TypeVar("_E", bound=Enum)
+
+OpenEnum: TypeAlias = Annotated[_E | str, Field(union_mode="left_to_right")]
+"""`OpenEnum[Colour]` reads a known word as a member and keeps any other as a plain `str`."""
+
+
+def _assume_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value
+
+
+UtcDatetime: TypeAlias = Annotated[datetime, AfterValidator(_assume_utc)]
+"""An aware datetime; a time stamp without a zone reads as UTC, other offsets are kept."""
+
+
+class RequestModel(BaseModel):
+    """Base of request bodies: unknown fields are refused, only what was set is sent.
+
+    Fields are accepted by attribute name and by wire name. `encode_request` makes the JSON.
+
+    A subclass may declare:
+        always_sent: fields whose default goes on the wire too. List a default here when the
+            server's own may differ, or when it is mutable: appending to it does not mark it as
+            set.
+        omits_null: `None` leaves a field out, for bodies in which null is not allowed.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        defer_build=True,
+        hide_input_in_errors=True,
+    )
+
+    always_sent: ClassVar[frozenset[str]] = frozenset()
+    omits_null: ClassVar[bool] = False
+
+    def model_post_init(self, context: object, /) -> None:
+        self.model_fields_set.update(self.always_sent)
+
+
+class ResponseModel(BaseModel):
+    """Base of replies: unknown fields are kept as attributes, both spellings are read.
+
+    Validation errors do not quote the reply, which may hold a token.
+    """
+
+    model_config = ConfigDict(
+        extra="allow",
+        populate_by_name=True,
+        defer_build=True,
+        hide_input_in_errors=True,
+    )
+
+
+def encode_request(request: RequestModel, *, exclude: AbstractSet[str] = frozenset()) -> bytes:
+    """Return the JSON body of a request, under wire names.
+
+    Args:
+        request: the model to send. A field that was never set is left out, a field set to `None`
+            is sent as null, within what its class declares.
+        exclude: attribute names to leave out, such as those the transport places itself.
+
+    Returns:
+        UTF-8 JSON without white space.
+    """
+    left_out = set(exclude)
+    if request.omits_null:
+        left_out.update(name for name in request.model_fields_set if getattr(request, name) is None)
+    return request.model_dump_json(by_alias=True, exclude_unset=True, exclude=left_out).encode()

@@ -1,0 +1,223 @@
+"""What one attempt came to, and what its failure allows: pure functions, no I/O."""
+
+from __future__ import annotations
+
+import email.utils
+import enum
+import json
+import re
+import time
+from dataclasses import dataclass
+from datetime import timezone
+
+from prime_core.errors import (
+    APIError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    PaymentRequiredError,
+    QuotaExceededError,
+    RateLimitError,
+    ServerError,
+    UnauthorizedError,
+    ValidationError,
+)
+
+__all__ = ["Failure", "Outcome", "classify_status", "error_of", "parse_retry_after"]
+
+
+class Outcome(enum.Enum):
+    """Whether a failed attempt may have had an effect."""
+
+    NOT_SENT = "not sent"  # the platform can't have seen it
+    REFUSED = "refused"  # the platform says that it did not process it
+    AMBIGUOUS = "ambiguous"  # it may have been processed
+    FINAL = "final"  # it was answered; asking again changes nothing
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed attempt: what it means, the error to raise, and the wait that was asked for.
+
+    ``unavailable`` says that the service itself seems down, not only this call refused.
+    """
+
+    outcome: Outcome
+    error: APIError
+    retry_after: float | None = None
+    unavailable: bool = False
+
+    @property
+    def throttled(self) -> bool:
+        return self.outcome is Outcome.REFUSED
+
+
+def classify_status(status: int, *, retry_after: float | None, final: bool) -> Outcome:
+    """Sorts an error status by what it allows.
+
+    Args:
+        status: the HTTP status, 300 or above.
+        retry_after: seconds that the answer asked to wait, or None.
+        final: whether the answer says that waiting changes nothing: an account limit, or an
+            object that is gone.
+    """
+    if final:
+        return Outcome.FINAL
+    if status == 429:
+        return Outcome.REFUSED
+    if status == 503 and retry_after is not None:
+        return Outcome.REFUSED
+    if status in (408, 500, 502, 503, 504, 524):
+        return Outcome.AMBIGUOUS
+    return Outcome.FINAL
+
+
+def parse_retry_after(value: str | None, now: float | None = None) -> float | None:
+    """Reads a Retry-After header: seconds, fractions of them, or an RFC 9110 date.
+
+    Returns:
+        Seconds to wait, never negative, or None without a readable value.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        seconds = float(text)
+    elif re.fullmatch(r"-\d+(\.\d+)?", text):
+        return 0.0
+    else:
+        try:
+            date = email.utils.parsedate_to_datetime(text)
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return None
+        if date.tzinfo is None:  # "-0000": UTC without a claim about local time
+            date = date.replace(tzinfo=timezone.utc)
+        seconds = date.timestamp() - (time.time() if now is None else now)
+    # A wait of more than a day is not a wait; this also keeps infinity out of timers.
+    return min(max(seconds, 0.0), 86_400.0)
+
+
+_CLASSES: dict[int, type[APIError]] = {
+    400: BadRequestError,
+    401: UnauthorizedError,
+    402: PaymentRequiredError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    429: RateLimitError,
+}
+_NEXT_STEP = {
+    401: "check PRIME_API_KEY and the key's permissions",
+    402: "top up the account's balance",
+}
+_QUOTA_CODES = frozenset({"insufficient_quota", "quota_exceeded", "limit_reached"})
+_QUOTA_TEXT = re.compile(r"limit (has been )?(reached|exceeded)|quota|maximum number of", re.I)
+# The gateway says with a 502 that a sandbox is gone for good.
+_GONE_CODES = frozenset({"sandbox_not_found", "sandbox_terminated"})
+# An unclosed element reaches to the end, so that reading stays linear.
+_MARKUP = re.compile(r"<(script|style).*?(?:</\1>|\Z)|<[^>]{0,500}>", re.S)
+_RATE_TEXT = re.compile(r"rate.?limit|too many requests", re.I)
+
+
+def error_of(
+    status: int,
+    body: bytes,
+    *,
+    reason: str | None,
+    retry_after: float | None,
+    request_id: str | None,
+) -> Failure:
+    """Makes the typed error of an error answer, whatever its body looks like."""
+    text = body.decode("utf-8", "replace")
+    message, code, problems = _read_body(text)
+    quota = (
+        status == 429
+        and retry_after is None
+        and (
+            code in _QUOTA_CODES
+            or bool(_QUOTA_TEXT.search(message) and not _RATE_TEXT.search(message))
+        )
+    )
+    shown = f"HTTP {status}: {message or reason or 'no explanation'}"
+    if status in _NEXT_STEP:
+        shown += f"; {_NEXT_STEP[status]}"
+    if status == 422:
+        error: APIError = ValidationError(shown, problems=problems)
+    elif quota:
+        error = QuotaExceededError(shown)
+    else:
+        fallback = ServerError if status >= 500 else APIError
+        error = _CLASSES.get(status, fallback)(shown)
+    error.status_code = status
+    error.code = code
+    error.request_id = request_id
+    error.retry_after = retry_after
+    error.body = text
+    gone = code in _GONE_CODES
+    outcome = classify_status(status, retry_after=retry_after, final=quota or gone)
+    return Failure(
+        outcome,
+        error,
+        retry_after=retry_after,
+        # A code is the word of something behind the gateway that does answer.
+        unavailable=outcome is Outcome.AMBIGUOUS and status in (502, 503, 504) and code is None,
+    )
+
+
+def _read_body(text: str) -> tuple[str, str | None, list[tuple[str, str]]]:
+    """Message, code and field problems of an error body in any of its published shapes."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return _plain(text), None, []
+    if not isinstance(data, dict):
+        return _plain(text), None, []
+    detail = data.get("detail")
+    error = data.get("error")
+    code = data.get("code")
+    if isinstance(error, dict):
+        code = error.get("code", code)
+        message = error.get("message")
+    elif isinstance(error, str):  # the gateway: {"error": CODE, "message": …}
+        code = error
+        message = data.get("message", error)
+    else:
+        message = data.get("message")
+    problems = _problems(detail) + _problems(data.get("errors"))
+    if problems:
+        message = "; ".join(f"{path}: {text}" if path else text for path, text in problems)
+    elif isinstance(detail, str):
+        message = detail
+    elif detail is not None:
+        message = json.dumps(detail)
+    shown = _printable(message[:2_000]) if isinstance(message, str) else _plain(text)
+    return shown, _printable(str(code)) if isinstance(code, (str, int)) else None, problems
+
+
+def _problems(items: object) -> list[tuple[str, str]]:
+    """Field problems of both published 422 shapes: ``loc``/``msg`` and ``param``/``details``."""
+    problems: list[tuple[str, str]] = []
+    for item in items if isinstance(items, list) else ():
+        if not isinstance(item, dict):
+            continue
+        location = item.get("loc")
+        if isinstance(location, list):
+            path = ".".join(str(part) for part in location)
+        else:
+            path = str(item.get("param", ""))
+        message = item.get("msg", item.get("details"))
+        if message is not None:
+            path = path.removeprefix("body").removeprefix(".")
+            problems.append((_printable(path), _printable(str(message))))
+    return problems
+
+
+def _printable(text: str) -> str:
+    """The text without halves of characters, which JSON may escape but no output can carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _plain(text: str) -> str:
+    """The gist of a text or HTML body: tags dropped, white space folded, cut."""
+    return " ".join(_MARKUP.sub(" ", text[:20_000]).split())[:300]

@@ -1,0 +1,165 @@
+"""Clean-up that nothing the user's program does can skip.
+
+What costs money is owed: an `Obligation` says how to undo it, from before its request may
+have left until somebody else answers for it. The reaper runs what must be undone on the
+process-wide loop thread, with a session of its own, because on the user's loop nothing is
+safe: a second cancellation breaks a shield, and the second Ctrl-C makes ``asyncio.run``
+cancel every task. Whatever is still owed when the interpreter exits is undone there, in a
+bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from prime_core.errors import APIConnectionError, RateLimitError, ServerError
+from prime_core.sync import across, loop_thread
+
+__all__ = ["Obligation", "Reaper", "reaper"]
+
+logger = logging.getLogger("prime_core")
+
+T = TypeVar("T")
+Undo = Callable[[], Coroutine[Any, Any, None]]
+
+# How long the interpreter's exit waits for what is owed.
+EXIT_PATIENCE = 15.0
+# How long one undoing may take while the program runs, and its pauses between tries.
+UNDO_TIMEOUT = 120.0
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 5.0
+
+
+class Obligation:
+    """Something that was asked for and must be undone unless somebody answers for it.
+
+    Attributes:
+        owner: whose it is; `Reaper.drain` waits for an owner's.
+        undo: makes the coroutine that undoes it; replaced in one step when more is known.
+        description: what it is, for the log.
+    """
+
+    __slots__ = ("_reaper", "description", "owner", "undo")
+
+    def __init__(self, reaper: Reaper, owner: object, description: str, undo: Undo) -> None:
+        self._reaper = reaper
+        self.owner = owner
+        self.description = description
+        self.undo = undo
+
+    @property
+    def owed(self) -> bool:
+        """Whether it is still to be undone, or being undone."""
+        return self in self._reaper._owed
+
+    def settle(self) -> None:
+        """Nothing is to be undone any more."""
+        self._reaper._owed.pop(self, None)
+
+    def call_in(self) -> concurrent.futures.Future[None]:
+        """Undoes it now, on the reaper's loop; the result arrives when that is done."""
+        return self._reaper._start(self)
+
+
+class Reaper:
+    """The process's one place for clean-up; see the module's text."""
+
+    def __init__(self) -> None:
+        # An ordered dict of the obligations; a value is set once its undoing has started.
+        self._owed: dict[Obligation, concurrent.futures.Future[None] | None] = {}
+        self._lock = threading.Lock()
+
+    def owe(self, owner: object, description: str, undo: Undo) -> Obligation:
+        """Notes that something must be undone unless it is settled."""
+        # Started now, since no thread can be started at the interpreter's exit.
+        loop_thread()
+        obligation = Obligation(self, owner, description, undo)
+        self._owed[obligation] = None
+        return obligation
+
+    def _start(self, obligation: Obligation) -> concurrent.futures.Future[None]:
+        with self._lock:
+            future = self._owed.get(obligation)
+            if future is None or future.done():
+                future = loop_thread().submit(self._undo(obligation))
+                self._owed[obligation] = future
+            return future
+
+    async def _undo(self, obligation: Obligation) -> None:
+        """Undoes an obligation, again and again while the platform fails, bounded in time."""
+        deadline = time.monotonic() + UNDO_TIMEOUT
+        pause = FIRST_PAUSE
+        try:
+            while True:
+                left = deadline - time.monotonic()
+                try:
+                    await asyncio.wait_for(obligation.undo(), left)
+                    return
+                except (APIConnectionError, ServerError, RateLimitError):
+                    if deadline - time.monotonic() <= pause:
+                        raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+        except Exception as error:
+            logger.error(
+                "%s could not be undone and may go on costing money: %s: %s",
+                obligation.description,
+                type(error).__name__,
+                error,
+            )
+            raise
+        finally:
+            self._owed.pop(obligation, None)
+
+    async def drain(self, owner: object, patience: float = EXIT_PATIENCE) -> None:
+        """Waits for the clean-up that has started for an owner, on the caller's loop."""
+        started = [f for o, f in self._owed.items() if o.owner is owner and f is not None]
+        if started:
+            waits = [asyncio.ensure_future(across(future)) for future in started]
+            try:
+                await asyncio.wait(waits, timeout=patience)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the reaper's loop; cancelling the caller leaves it running."""
+        return await across(loop_thread().submit(coroutine))
+
+    def finish(self) -> None:
+        """Undoes all that is owed; called when the interpreter exits.
+
+        Ctrl-C doesn't cut it short: it is bounded, and there is nobody left to interrupt.
+        """
+        deadline = time.monotonic() + EXIT_PATIENCE
+        while True:
+            try:
+                futures = [self._start(obligation) for obligation in list(self._owed)]
+                if not futures:
+                    return
+                left = deadline - time.monotonic()
+                concurrent.futures.wait(futures, timeout=max(0.0, left))
+                break
+            except KeyboardInterrupt:
+                continue
+        for obligation in list(self._owed):
+            logger.error("%s was left behind at exit.", obligation.description)
+
+    def forget(self) -> None:
+        """Owes nothing any more, in a forked child: the parent answers for it."""
+        self._owed = {}
+        self._lock = threading.Lock()
+
+
+reaper = Reaper()
+atexit.register(reaper.finish)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=reaper.forget)

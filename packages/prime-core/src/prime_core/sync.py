@@ -1,0 +1,304 @@
+"""The loop thread behind every sync client, and what the generated code calls.
+
+One daemon thread runs one event loop for the whole process. anyio's portal is not used:
+it hangs a fork when it is dropped and the interpreter when it is not left, and lets the
+coroutine run on after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
+import operator
+import os
+import sys
+import threading
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast
+
+from typing_extensions import Self
+
+__all__ = [
+    "Facade",
+    "across",
+    "enter",
+    "from_iterable",
+    "in_thread",
+    "iterate",
+    "leave",
+    "loop_thread",
+    "run",
+]
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+# How long Ctrl-C waits for the coroutine behind a sync call to notice its cancellation.
+CANCEL_GRACE = 2.0
+# A signal is noticed between slices: Windows can't interrupt a lock's wait, and elsewhere one
+# that arrives just before the wait begins would be noticed at its end only.
+WAIT_SLICE = 0.1 if sys.platform == "win32" else 1.0
+
+
+class LoopThread:
+    """A daemon thread that runs an event loop until the process ends."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._main, name="prime-loop", daemon=True)
+        self.thread.start()
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        while True:
+            # A task that raises SystemExit has told its waiter; asyncio stops the loop too.
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                self.loop.run_forever()
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Starts a coroutine on the loop, from any thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop and waits for it; Ctrl-C cancels it."""
+        future = self.submit(coroutine)
+        try:
+            return _result(future)
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                self._await_cancelled(coroutine)
+            raise
+
+    def _await_cancelled(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Waits, bounded, until the cancelled coroutine's own clean-up has run."""
+
+        async def ended() -> None:
+            for task in asyncio.all_tasks():
+                if task.get_coro() is coroutine:
+                    await asyncio.wait([task], timeout=CANCEL_GRACE)
+
+        concurrent.futures.wait([self.submit(ended())], timeout=CANCEL_GRACE + 1)
+
+
+def _result(future: concurrent.futures.Future[T]) -> T:
+    while True:
+        try:
+            return future.result(WAIT_SLICE)
+        except concurrent.futures.TimeoutError:
+            if future.done():
+                raise
+
+
+_current: LoopThread | None = None
+_lock = threading.Lock()
+# A forked child has no loop thread, but the old objects must not be collected there:
+# closing them would write to sockets that the parent still uses.
+_before_fork: list[LoopThread] = []
+
+
+def loop_thread() -> LoopThread:
+    """The process's loop thread, started when first needed."""
+    global _current
+    with _lock:
+        if _current is None:
+            _current = LoopThread()
+        return _current
+
+
+def _after_fork_in_child() -> None:
+    global _current, _lock
+    _lock = threading.Lock()
+    if _current is not None:
+        _before_fork.append(_current)
+        _current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine on the loop thread and waits for its result.
+
+    Raises:
+        RuntimeError: when called on the loop thread itself, which would wait for ever.
+    """
+    thread = loop_thread()
+    if threading.current_thread() is thread.thread:
+        coroutine.close()
+        raise RuntimeError("A sync client was called on its own loop thread; await the async one.")
+    _warn_of_blocked_loop()
+    return thread.run(coroutine)
+
+
+_warned_of_blocked_loop = False
+
+
+def _warn_of_blocked_loop() -> None:
+    """Says once that a sync call blocks the running loop; notebooks always have one."""
+    global _warned_of_blocked_loop
+    if _warned_of_blocked_loop or "ipykernel" in sys.modules:
+        return
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    _warned_of_blocked_loop = True
+    warnings.warn(
+        "A sync Prime client blocks the running event loop; use the Async client here.",
+        RuntimeWarning,
+        stacklevel=5,
+    )
+
+
+async def across(future: concurrent.futures.Future[T]) -> T:
+    """Waits on this loop for something on another; a cancellation leaves that running.
+
+    Unlike ``asyncio.wrap_future`` it is quiet when this loop is closed before the end.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def arrived() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def tell(_: object) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(arrived)
+
+    future.add_done_callback(tell)
+    await done
+    return future.result()
+
+
+def enter(context: AbstractAsyncContextManager[T]) -> T:
+    """Enters an async context manager; its ``_main_thread_guard``, if any, in this thread."""
+    guard = getattr(context, "_main_thread_guard", None)
+    if guard is not None:
+        guard.enter()
+    return run(context.__aenter__())
+
+
+def leave(
+    context: AbstractAsyncContextManager[object],
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    traceback: TracebackType | None,
+) -> bool | None:
+    """Leaves an async context manager that `enter` entered."""
+    guard = getattr(context, "_main_thread_guard", None)
+    try:
+        return run(context.__aexit__(kind, error, traceback))
+    finally:
+        if guard is not None:
+            guard.leave()
+
+
+def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    """Runs an async iterator on the loop thread, an item a step; closes it on every road.
+
+    It is made at once, so that its arguments are checked where it is asked for.
+    """
+    return _steps(make())
+
+
+def _steps(source: AsyncIterator[T]) -> Iterator[T]:
+    async def step() -> tuple[T] | None:
+        try:
+            return (await source.__anext__(),)
+        except StopAsyncIteration:
+            return None
+
+    try:
+        while (item := run(step())) is not None:
+            yield item[0]
+    finally:
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            run(close())
+
+
+def in_thread(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
+    """Makes a plain function awaitable: each call runs on a daemon thread of its own.
+
+    Daemon threads, because the interpreter's exit must never wait for a user's code.
+    """
+
+    async def call(*args: object) -> T:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def report(result: T | None, error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(result)  # type: ignore[arg-type]
+
+        def work() -> None:
+            result: T | None = None
+            error: BaseException | None = None
+            try:
+                result = context.run(function, *args)
+            except StopIteration as stop:
+                # A future can't carry StopIteration.
+                error = RuntimeError(f"the function raised {stop!r}")
+                error.__cause__ = stop
+            except BaseException as raised:
+                error = raised
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
+                loop.call_soon_threadsafe(report, result, error)
+
+        threading.Thread(target=work, name="prime-worker", daemon=True).start()
+        return await done
+
+    return call
+
+
+def from_iterable(items: Iterable[T]) -> AsyncIterator[T]:
+    """Pulls a plain iterable on worker threads, so that a slow one doesn't hold the loop."""
+    return _Pulled(items)
+
+
+class _Pulled(AsyncIterator[T]):
+    _END = object()
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._length = operator.length_hint(items, -1)
+        self._iterator = iter(items)
+        self._pull = in_thread(lambda: next(self._iterator, self._END))
+
+    def __length_hint__(self) -> int:
+        if self._length < 0:
+            raise TypeError("of unknown length")  # what operator.length_hint understands
+        return self._length
+
+    async def __anext__(self) -> T:
+        item = await self._pull()
+        if item is self._END:
+            raise StopAsyncIteration
+        return cast(T, item)
+
+
+class Facade(Generic[A]):
+    """Base of the generated sync classes: each wraps the async object that does the work."""
+
+    _async: A
+
+    @classmethod
+    def _wrap(cls, inner: A) -> Self:
+        facade = cls.__new__(cls)
+        facade._async = inner
+        return facade
+
+    def __repr__(self) -> str:
+        return repr(self._async).replace("Async", "", 1)

@@ -1,0 +1,336 @@
+"""How a call travels: prepared from its `Operation`, sent past the gates, retried, decoded.
+
+The first attempt runs bare; tenacity is entered only after a failure, because its loop costs
+three times what pydantic needs to read an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import ssl
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from multidict import CIMultiDict
+from pydantic import BaseModel
+from tenacity import AsyncRetrying, retry_if_result
+from yarl import URL
+
+from prime_core.attempts import attempt
+from prime_core.calls import Call, Reader, Target, new_request_id
+from prime_core.config import Config
+from prime_core.decoding import JSONObject, NoBody, model_reader, read_object
+from prime_core.encoding import Query, join_url, splice
+from prime_core.errors import APIError, ConfigurationError
+from prime_core.operations import Operation, RateLimit
+from prime_core.outcomes import Failure
+from prime_core.retries import Retries, RetryQuota, ThrottleLog
+from prime_core.sessions import LoopStates
+
+__all__ = ["AsyncTransport", "TransportSettings"]
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class TransportSettings:
+    """How a client's calls travel.
+
+    Attributes:
+        user_agent: ``<package>/<version>`` of the client.
+        require_auth: whether a call without an API key is refused before it is sent.
+        timeout: seconds for a whole call, retries included; waits that the platform's rate
+            limits ask for are not counted.
+        queue_timeout: seconds that a call may wait for the rate limit's turn.
+        max_throttle_wait: seconds that a call may wait because the platform refused it
+            with 429, in all.
+        max_connections: connections for short calls; streams have a pool of their own.
+        limits: rate limits by scope name, over the documented ones; None switches one off.
+        ssl_context: for a private CA; ``SSL_CERT_FILE`` works too.
+    """
+
+    user_agent: str = "prime-core/0.1.0"
+    require_auth: bool = True
+    timeout: float = 60.0
+    queue_timeout: float = 3600.0
+    max_throttle_wait: float = 120.0
+    max_connections: int = 128
+    limits: Mapping[str, RateLimit | None] = field(default_factory=dict)
+    ssl_context: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "queue_timeout", "max_throttle_wait", "max_connections"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and value > 0):
+                raise ValueError(f"{name} is a number above 0, not {value!r}")
+
+
+class AsyncTransport:
+    """The core of every client: one configuration, one session per event loop, one quota."""
+
+    def __init__(self, config: Config, settings: TransportSettings) -> None:
+        self.config = config
+        self.settings = settings
+        self.user_agent = f"{settings.user_agent} python/{platform.python_version()}"
+        self._quota = RetryQuota()
+        self._throttle_log = ThrottleLog()
+        self._states = LoopStates(
+            max_connections=settings.max_connections,
+            limits=settings.limits,
+            ssl_context=settings.ssl_context,
+        )
+        self.control = Target.of(config.base_url, self._headers(config.api_key, config.team_id))
+        self._static_urls: dict[str, URL] = {}
+
+    def _headers(self, api_key: str, team_id: str | None) -> Mapping[str, str]:
+        headers = CIMultiDict({"User-Agent": self.user_agent, "Accept": "application/json"})
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
+        if team_id:
+            headers["X-Prime-Team-ID"] = team_id
+        return headers
+
+    @overload
+    async def request(
+        self,
+        operation: Operation,
+        response: type[M],
+        *,
+        path: Mapping[str, str] | None = ...,
+        query: Query | None = ...,
+        body: bytes | None = ...,
+        key: str | None = ...,
+        team: str | None = ...,
+        timeout: float | None = ...,
+    ) -> M: ...
+
+    @overload
+    async def request(
+        self,
+        operation: Operation,
+        response: None = ...,
+        *,
+        path: Mapping[str, str] | None = ...,
+        query: Query | None = ...,
+        body: bytes | None = ...,
+        key: str | None = ...,
+        team: str | None = ...,
+        timeout: float | None = ...,
+    ) -> JSONObject: ...
+
+    async def request(
+        self,
+        operation: Operation,
+        response: type[M] | None = None,
+        *,
+        path: Mapping[str, str] | None = None,
+        query: Query | None = None,
+        body: bytes | None = None,
+        key: str | None = None,
+        team: str | None = None,
+        timeout: float | None = None,
+    ) -> M | JSONObject:
+        """Sends a call to the control plane and reads its answer.
+
+        Args:
+            operation: the row of the route.
+            response: model of the answer; without one it is any JSON object, and an empty
+                answer is an empty object.
+            path: values of the path's parameters, unencoded.
+            query: query parameters; None leaves one out, a sequence repeats its key.
+            body: a JSON object's bytes.
+            key: idempotency key, for a ``keyed`` row.
+            team: the caller's team for this call; the configured one by default.
+            timeout: seconds for this call, over the client's.
+
+        Raises:
+            APIError: one of its subclasses says what failed.
+            ConfigurationError: without an API key; nothing was sent.
+        """
+        read = read_object if response is None else model_reader(response)
+        call: Call[Any] = self.prepare(operation, read, path, query, body, key, team, timeout)
+        result: M | JSONObject = await self.perform(call)
+        return result
+
+    def prepare(
+        self,
+        operation: Operation,
+        read: Reader[T],
+        path: Mapping[str, str] | None = None,
+        query: Query | None = None,
+        body: bytes | None = None,
+        key: str | None = None,
+        team: str | None = None,
+        timeout: float | None = None,
+    ) -> Call[T]:
+        """Puts a control-plane call together without sending it."""
+        if self.settings.require_auth and not self.config.api_key:
+            raise ConfigurationError(
+                "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
+            )
+        team = self.config.team_id if team is None else team or None
+        if team and operation.team == "query":
+            query = {"team_id": team, **(query or {})}
+        fields = {}
+        if team and operation.team == "body":
+            fields["team_id"] = team
+        if key is not None and operation.key_field is not None:
+            fields[operation.key_field] = key
+        if fields:
+            body = splice(body or b"{}", fields)
+        request_id = new_request_id()
+        headers = CIMultiDict(self.control.headers)
+        headers["X-Request-Id"] = request_id
+        if team != self.config.team_id:
+            headers.pop("X-Prime-Team-ID", None)
+            if team:
+                headers["X-Prime-Team-ID"] = team
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        return Call(
+            operation=operation,
+            target=self.control,
+            url=self._url(operation, path, query),
+            headers=headers,
+            body=body,
+            read=read,
+            timeout=self.settings.timeout if timeout is None else timeout,
+            queue_timeout=self.settings.queue_timeout,
+            request_id=request_id,
+        )
+
+    def prepare_create(
+        self, operation: Operation, response: type[M], *, body: bytes, key: str, team: str | None
+    ) -> Call[M]:
+        """Puts a keyed create together without sending it."""
+        return self.prepare(operation, model_reader(response), body=body, key=key, team=team)
+
+    def prepare_elsewhere(
+        self,
+        operation: Operation,
+        read: Reader[T],
+        target: Target,
+        *,
+        path: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout: float,
+    ) -> Call[T]:
+        """Puts a call to another host than the control plane together, such as a gateway.
+
+        The host sees the target's headers only: never the API key, never the team.
+        """
+        request_id = new_request_id()
+        return Call(
+            operation=operation,
+            target=target,
+            url=join_url(target.base_url, operation, path, None),
+            headers=CIMultiDict({**target.headers, **headers, "X-Request-Id": request_id}),
+            body=body,
+            read=read,
+            timeout=timeout,
+            queue_timeout=self.settings.queue_timeout,
+            request_id=request_id,
+        )
+
+    async def perform(self, call: Call[T]) -> T:
+        """Sends a prepared call, retries it as its row allows, and returns its result.
+
+        Raises:
+            APIError: the last real failure, with attempts and elapsed time.
+        """
+        result = await attempt(call, self._states.get())
+        if isinstance(result, Failure):
+            result = await self._try_again(call, result)
+            if isinstance(result, Failure):
+                if _deleted_before(call, result):
+                    return await call.read(204, NoBody())
+                raise _finished(call, result.error)
+        return result
+
+    async def _try_again(self, call: Call[T], failure: Failure) -> T | Failure:
+        state = self._states.get()
+        loop = asyncio.get_running_loop()
+        scope = state.scope(call.operation.scope)
+        health = state.host(call.target.origin)
+        budgets = Retries(
+            call.operation, self._quota, self._throttle_log, self.settings.max_throttle_wait
+        )
+        first: Failure | None = failure
+
+        async def again() -> T | Failure:
+            nonlocal first
+            if first is not None:  # tenacity starts from the failure that we have already
+                known, first = first, None
+                return known
+            return await attempt(call, state)
+
+        def granted(result: T | Failure) -> bool:
+            left = call.deadline - loop.time()
+            return isinstance(result, Failure) and budgets.grant(
+                result, scope, health, left, call.throttled
+            )
+
+        retrying = AsyncRetrying(retry=retry_if_result(granted), wait=lambda _: budgets.delay)
+        result: T | Failure = await retrying(again)
+        if not isinstance(result, Failure):
+            budgets.succeeded()
+        return result
+
+    def _url(
+        self, operation: Operation, path: Mapping[str, str] | None, query: Query | None
+    ) -> URL:
+        if path is None and query is None:
+            url = self._static_urls.get(operation.id)
+            if url is None:
+                url = join_url(self.control.base_url, operation, None, None)
+                self._static_urls[operation.id] = url
+            return url
+        return join_url(self.control.base_url, operation, path, query)
+
+    @property
+    def throttled(self) -> int:
+        """How many answers refused a call because of a rate limit."""
+        return self._throttle_log.count
+
+    async def aclose(self) -> None:
+        """Closes the connections of every event loop."""
+        await self._states.aclose()
+
+    def __del__(self) -> None:
+        states = getattr(self, "_states", None)
+        if states is not None and states.open:
+            warnings.warn(
+                f"unclosed Prime client ({self.user_agent}); use `async with` or `aclose()`",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+            states.dispose()
+
+
+def _deleted_before(call: Call[Any], failure: Failure) -> bool:
+    """Whether a DELETE finds nothing because an attempt without an answer deleted it."""
+    operation = call.operation
+    return (
+        operation.method == "DELETE"
+        and operation.safety == "safe"
+        and failure.error.status_code == 404
+        and call.ambiguous
+    )
+
+
+def _finished(call: Call[Any], error: APIError) -> APIError:
+    """Completes an error with what is known of its call."""
+    error.operation = call.operation.id
+    error.host = call.target.host
+    error.request_id = error.request_id or call.request_id
+    error.attempts = call.attempts
+    if call.attempts:
+        error.elapsed = time.monotonic() - call.started
+    return error
