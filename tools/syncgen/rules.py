@@ -1,0 +1,73 @@
+"""The few things about a sync client that its async source does not say.
+
+A class is named by its package and its name, a docstring by its package and the qualified name of
+what it documents, a module's by its import path. A rule that changes nothing is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Constructor:
+    """How the parameters of a sync constructor differ from those of the async one.
+
+    Its docstring follows, where that describes them under ``Args:``.
+
+    Args:
+        first: the sync constructor's first parameter.
+        passed_as: the keyword parameter of the async constructor that ``first`` stands for.
+        without: async parameters that the sync constructor lacks.
+    """
+
+    first: str
+    passed_as: str
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A passage of a docstring's source that reads otherwise for the sync class."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Args:
+    constructors: by class, the constructor's change.
+    made_by: by class that users never construct, what makes it.
+    texts: by what is documented, the passages to replace.
+    """
+
+    constructors: Mapping[str, Constructor] = field(default_factory=dict)
+    made_by: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, tuple[Replacement, ...]] = field(default_factory=dict)
+
+
+RULES = Rules(
+    constructors={
+        # The documentation shows AsyncSandboxClient(api_key) but SandboxClient(APIClient()).
+        "prime_sandboxes.AsyncSandboxClient": Constructor(
+            first="api_client",
+            passed_as="client",
+            without=("api_key", "max_connections", "max_keepalive_connections"),
+        ),
+    },
+    texts={
+        "prime_sandboxes.AsyncSandboxClient": (
+            Replacement("in place of ``api_key``;", "in place of its own;"),
+        ),
+    },
+    made_by={
+        "prime_sandboxes.AsyncFleet": "SandboxClient.fleet",
+        "prime_sandboxes.AsyncSandboxHandle": "a fleet",
+        "prime_sandboxes.AsyncSandboxResource": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxLifecycle": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
+    },
+)
