@@ -1,0 +1,122 @@
+"""Sandboxes on the Prime Intellect platform, async and sync."""
+
+# A bare table: nothing is imported before a name of it is used (PEP 562).
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
+    from prime_core._sync.api_client import APIClient as APIClient
+    from prime_core.config import Config as Config
+    from prime_core.errors import APIConnectionError as APIConnectionError
+    from prime_core.errors import APIError as APIError
+    from prime_core.errors import APIResponseError as APIResponseError
+    from prime_core.errors import APITimeoutError as APITimeoutError
+    from prime_core.errors import APITimeoutError as TimeoutError  # noqa: F401
+    from prime_core.errors import BadRequestError as BadRequestError
+    from prime_core.errors import ConfigurationError as ConfigurationError
+    from prime_core.errors import ConflictError as ConflictError
+    from prime_core.errors import ForbiddenError as ForbiddenError
+    from prime_core.errors import NotFoundError as NotFoundError
+    from prime_core.errors import PaymentRequiredError as PaymentRequiredError
+    from prime_core.errors import PrimeError as PrimeError
+    from prime_core.errors import QuotaExceededError as QuotaExceededError
+    from prime_core.errors import RateLimitError as RateLimitError
+    from prime_core.errors import ServerError as ServerError
+    from prime_core.errors import UnauthorizedError as UnauthorizedError
+    from prime_core.errors import ValidationError as ValidationError
+    from prime_core.operations import RateLimit as RateLimit
+    from prime_sandboxes._async.fleet import AsyncFleet as AsyncFleet
+    from prime_sandboxes._async.fleet import AsyncSandboxHandle as AsyncSandboxHandle
+    from prime_sandboxes._async.sandbox_client import AsyncSandboxClient as AsyncSandboxClient
+    from prime_sandboxes._sync.fleet import Fleet as Fleet
+    from prime_sandboxes._sync.fleet import SandboxHandle as SandboxHandle
+    from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
+    from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
+    from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
+    from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
+    from prime_sandboxes.errors import SandboxImagePullError as SandboxImagePullError
+    from prime_sandboxes.errors import SandboxNotRunningError as SandboxNotRunningError
+    from prime_sandboxes.errors import SandboxOOMError as SandboxOOMError
+    from prime_sandboxes.errors import SandboxTimeoutError as SandboxTimeoutError
+    from prime_sandboxes.models import AdvancedConfigs as AdvancedConfigs
+    from prime_sandboxes.models import BatchSandboxStatusResponse as BatchSandboxStatusResponse
+    from prime_sandboxes.models import BulkDeleteSandboxRequest as BulkDeleteSandboxRequest
+    from prime_sandboxes.models import BulkDeleteSandboxResponse as BulkDeleteSandboxResponse
+    from prime_sandboxes.models import CommandResponse as CommandResponse
+    from prime_sandboxes.models import CreateSandboxRequest as CreateSandboxRequest
+    from prime_sandboxes.models import ErrorContext as ErrorContext
+    from prime_sandboxes.models import Sandbox as Sandbox
+    from prime_sandboxes.models import SandboxListResponse as SandboxListResponse
+    from prime_sandboxes.models import SandboxStatus as SandboxStatus
+    from prime_sandboxes.models import SandboxStatusLookupError as SandboxStatusLookupError
+    from prime_sandboxes.models import SandboxStatusSnapshot as SandboxStatusSnapshot
+    from prime_sandboxes.models import StartCommand as StartCommand
+    from prime_sandboxes.models import VolumeMount as VolumeMount
+    from prime_sandboxes.outcomes import Outcome as Outcome
+    from prime_sandboxes.outcomes import Timings as Timings
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "APIClient": "prime_core._sync.api_client",
+    "APIConnectionError": "prime_core.errors",
+    "APIError": "prime_core.errors",
+    "APIResponseError": "prime_core.errors",
+    "APITimeoutError": "prime_core.errors",
+    "AdvancedConfigs": "prime_sandboxes.models",
+    "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncFleet": "prime_sandboxes._async.fleet",
+    "AsyncSandboxClient": "prime_sandboxes._async.sandbox_client",
+    "AsyncSandboxHandle": "prime_sandboxes._async.fleet",
+    "BadRequestError": "prime_core.errors",
+    "BatchSandboxStatusResponse": "prime_sandboxes.models",
+    "BatchStatusUnsupportedError": "prime_sandboxes.errors",
+    "BulkDeleteSandboxRequest": "prime_sandboxes.models",
+    "BulkDeleteSandboxResponse": "prime_sandboxes.models",
+    "CommandResponse": "prime_sandboxes.models",
+    "CommandTimeoutError": "prime_sandboxes.errors",
+    "Config": "prime_core.config",
+    "ConfigurationError": "prime_core.errors",
+    "ConflictError": "prime_core.errors",
+    "CreateSandboxRequest": "prime_sandboxes.models",
+    "ErrorContext": "prime_sandboxes.models",
+    "Fleet": "prime_sandboxes._sync.fleet",
+    "FleetCleanupError": "prime_sandboxes.errors",
+    "ForbiddenError": "prime_core.errors",
+    "NotFoundError": "prime_core.errors",
+    "Outcome": "prime_sandboxes.outcomes",
+    "PaymentRequiredError": "prime_core.errors",
+    "PrimeError": "prime_core.errors",
+    "QuotaExceededError": "prime_core.errors",
+    "RateLimit": "prime_core.operations",
+    "RateLimitError": "prime_core.errors",
+    "Sandbox": "prime_sandboxes.models",
+    "SandboxClient": "prime_sandboxes._sync.sandbox_client",
+    "SandboxHandle": "prime_sandboxes._sync.fleet",
+    "SandboxImagePullError": "prime_sandboxes.errors",
+    "SandboxListResponse": "prime_sandboxes.models",
+    "SandboxNotRunningError": "prime_sandboxes.errors",
+    "SandboxOOMError": "prime_sandboxes.errors",
+    "SandboxStatus": "prime_sandboxes.models",
+    "SandboxStatusLookupError": "prime_sandboxes.models",
+    "SandboxStatusSnapshot": "prime_sandboxes.models",
+    "SandboxTimeoutError": "prime_sandboxes.errors",
+    "ServerError": "prime_core.errors",
+    "StartCommand": "prime_sandboxes.models",
+    "Timings": "prime_sandboxes.outcomes",
+    "UnauthorizedError": "prime_core.errors",
+    "ValidationError": "prime_core.errors",
+    "VolumeMount": "prime_sandboxes.models",
+    # The documented name, deprecated there: it hides the builtin where it is imported.
+    "TimeoutError": "prime_core.errors:APITimeoutError",
+}
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> object:
+    from prime_core.lazy import load
+
+    return load(__name__, name, _EXPORTS)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

@@ -1,0 +1,46 @@
+"""What the parts of the client share."""
+
+from __future__ import annotations
+
+from prime_core._async.api_client import AsyncAPIClient
+from prime_core.errors import PrimeError
+from prime_sandboxes.gateway import Gateway
+from prime_sandboxes.models import ErrorContext
+from prime_sandboxes.operations import GET_SANDBOX_ERROR_CONTEXT
+
+__all__ = ["AsyncSandboxResource"]
+
+ERROR_CONTEXT_TIMEOUT = 10.0
+
+
+class AsyncSandboxResource:
+    """The connections of a client and the tokens of its sandboxes.
+
+    Args:
+        client: the connections.
+    """
+
+    def __init__(self, client: AsyncAPIClient) -> None:
+        self.client: AsyncAPIClient = client
+        self._transport = client._transport
+        self._gateway = Gateway(client._transport)
+
+    async def get_error_context(self, sandbox_id: str) -> ErrorContext:
+        """Reads a sandbox's state and the cause of its failure, at less cost than `get`.
+
+        Raises:
+            NotFoundError: there is none of this id that the caller can see.
+        """
+        return await self._transport.request(
+            GET_SANDBOX_ERROR_CONTEXT,
+            ErrorContext,
+            path={"sandbox_id": sandbox_id},
+            timeout=ERROR_CONTEXT_TIMEOUT,
+        )
+
+    async def _error_context(self, sandbox_id: str) -> ErrorContext:
+        """The error context as far as it can be had: a failure here must not hide another."""
+        try:
+            return await self.get_error_context(sandbox_id)
+        except PrimeError:
+            return ErrorContext()

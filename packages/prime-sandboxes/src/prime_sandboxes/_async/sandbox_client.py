@@ -1,0 +1,97 @@
+"""The client of sandboxes, composed of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from typing_extensions import Self
+
+from prime_core._async.api_client import AsyncAPIClient
+from prime_core.reaper import reaper
+from prime_sandboxes._async.commands import AsyncSandboxCommands
+from prime_sandboxes._async.fleet import AsyncFleet
+from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
+from prime_sandboxes._async.waiting import AsyncSandboxWaiting
+from prime_sandboxes.arguments import check_labels
+
+__all__ = ["AsyncSandboxClient"]
+
+USER_AGENT = "prime-sandboxes/0.1.0"
+
+
+class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandboxWaiting):
+    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+
+    Use it as a context manager, or close it with `aclose`. It works on any number of event
+    loops and in forked children, and pickles as its configuration, without the key.
+
+    Follows the documented page "sandboxes/sdk".
+
+    Args:
+        api_key: the API key; by default the environment's, then the configuration file's.
+        max_connections: connections for short calls, at least 1. Commands that run don't use
+            them.
+        max_keepalive_connections: accepted for compatibility; an idle connection is closed
+            after 15 s, however many there are.
+        client: connections to share with other clients, in place of ``api_key``; they are
+            not closed with this client.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        max_connections: int = 128,
+        max_keepalive_connections: int = 200,
+        *,
+        client: AsyncAPIClient | None = None,
+    ) -> None:
+        if client is not None and api_key is not None:
+            raise ValueError("pass api_key or client, not both")
+        self._owns_client = client is None
+        super().__init__(
+            client
+            or AsyncAPIClient(api_key, user_agent=USER_AGENT, max_connections=max_connections)
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.client, self._owns_client)
+
+    def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> AsyncFleet:
+        """Makes a fleet: many short-lived sandboxes, none of which is left running.
+
+        Args:
+            limit: the most sandboxes that live at once, at least 1.
+            labels: labels for each of them, besides the fleet's own.
+        """
+        return AsyncFleet(self, limit, check_labels(labels) or [])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Waits, at most 15 s, for clean-up under way, then closes the connections."""
+        self._gateway.clear()
+        if self._owns_client:
+            await self.client.aclose()
+        else:
+            await reaper.drain(self._transport)
+
+    def __repr__(self) -> str:
+        return f"AsyncSandboxClient({self.client!r})"
+
+
+def _restore(
+    cls: type[AsyncSandboxClient], client: AsyncAPIClient, owned: bool
+) -> AsyncSandboxClient:
+    sandboxes = cls(client=client)
+    sandboxes._owns_client = owned
+    return sandboxes

@@ -1,0 +1,1 @@
+"""Messages of the sandbox gateway. `tools/proto.py` compiles `command_session.proto`."""

@@ -1,0 +1,126 @@
+"""What can go wrong with a sandbox, beyond the errors of every call."""
+
+from __future__ import annotations
+
+from prime_core.errors import APIError, PrimeError
+
+__all__ = [
+    "BatchStatusUnsupportedError",
+    "CommandTimeoutError",
+    "FleetCleanupError",
+    "SandboxImagePullError",
+    "SandboxNotRunningError",
+    "SandboxOOMError",
+    "SandboxTimeoutError",
+    "not_running",
+]
+
+
+class SandboxNotRunningError(PrimeError, RuntimeError):
+    """The sandbox does not run, or no longer, or was never seen running in time.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        status: its state, where that is known.
+        error_type: kind of failure, such as ``OOM_KILLED``, or one of this client's:
+            ``SANDBOX_NOT_FOUND``, ``GATEWAY_REACHABILITY_TIMEOUT``.
+        command: the command that was to run, if any.
+    """
+
+    def __init__(
+        self,
+        sandbox_id: str,
+        status: str | None = None,
+        error_type: str | None = None,
+        command: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        text = f"Sandbox {sandbox_id} is not running"
+        known = [word for word in (status, error_type) if word]
+        if known:
+            text += f" ({', '.join(known)})"
+        if message:
+            text += f": {message}"
+        super().__init__(text)
+        self.sandbox_id = sandbox_id
+        self.status = status
+        self.error_type = error_type
+        self.command = command
+
+
+class SandboxOOMError(SandboxNotRunningError):
+    """The sandbox ran out of memory and was killed: create it with more ``memory_gb``."""
+
+
+class SandboxTimeoutError(SandboxNotRunningError):
+    """The sandbox reached the end of its lifetime: create it with more ``timeout_minutes``."""
+
+
+class SandboxImagePullError(SandboxNotRunningError):
+    """The image can't be pulled: check its name, its tag and that you may use it."""
+
+
+_BY_ERROR_TYPE = {
+    "OOM_KILLED": SandboxOOMError,
+    "TIMEOUT": SandboxTimeoutError,
+    "IMAGE_PULL_FAILED": SandboxImagePullError,
+}
+
+
+def not_running(
+    sandbox_id: str,
+    status: str | None,
+    error_type: str | None,
+    message: str | None = None,
+    command: str | None = None,
+) -> SandboxNotRunningError:
+    """The error of the documented class for a sandbox that does not run."""
+    kind = error_type or ("TIMEOUT" if status == "TIMEOUT" else "")
+    cls = _BY_ERROR_TYPE.get(kind, SandboxNotRunningError)
+    return cls(sandbox_id, status, error_type, command, message)
+
+
+class CommandTimeoutError(PrimeError, RuntimeError):
+    """A command ran into its ``timeout``; the platform is told to kill it.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        command: the command.
+        timeout: its limit in seconds.
+        stdout: what it had written to standard output.
+        stderr: what it had written to standard error.
+    """
+
+    def __init__(
+        self, sandbox_id: str, command: str, timeout: float, stdout: str = "", stderr: str = ""
+    ) -> None:
+        super().__init__(
+            f"The command in sandbox {sandbox_id} did not end within {timeout:g} s; "
+            f"pass a larger timeout. Command: {command[:200]}"
+        )
+        self.sandbox_id = sandbox_id
+        self.command = command
+        self.timeout = timeout
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+class BatchStatusUnsupportedError(APIError):
+    """The platform has no route to read many states at once."""
+
+
+class FleetCleanupError(PrimeError):
+    """A fleet could not delete all of its sandboxes; they may go on costing money.
+
+    Attributes:
+        sandbox_ids: the sandboxes whose deletion was not confirmed.
+        label: the fleet's label; ``sweep(label)`` deletes what carries it.
+    """
+
+    def __init__(self, sandbox_ids: list[str], label: str) -> None:
+        super().__init__(
+            f"{len(sandbox_ids)} sandboxes could not be deleted; "
+            f"call sweep({label!r}) once the platform answers again."
+        )
+        self.sandbox_ids = sandbox_ids
+        self.label = label

@@ -1,0 +1,148 @@
+"""The stream of a fleet's outcomes: pulls items as fast as results are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from typing import Generic, TypeVar
+
+from prime_sandboxes.outcomes import Outcome
+from prime_sandboxes.progress import Progress
+
+__all__ = ["OutcomeStream"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Work = Callable[[T], Awaitable["Outcome[T, R]"]]
+
+
+class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
+    """Works on items concurrently and yields their outcomes.
+
+    At most ``window`` items are pulled and not yet handed out, which bounds the memory for
+    endless input. Work starts with the first outcome that is asked for.
+
+    Args:
+        work: does an item's work and its clean-up; the outcome comes through ``deliver``.
+        items: a plain or async iterable, pulled lazily.
+        window: the most items that are under way or wait to be handed out.
+        ordered: hands outcomes out in the items' order.
+        raise_errors: raises an item's error in place of handing its outcome out.
+        progress: is told of items and outcomes.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[T, Callable[[Outcome[T, R]], None]], Awaitable[None]],
+        items: Iterable[T] | AsyncIterable[T],
+        *,
+        window: int,
+        ordered: bool,
+        raise_errors: bool,
+        progress: Progress,
+    ) -> None:
+        self._work = work
+        self._items = items
+        self._window = asyncio.Semaphore(window)
+        self._ordered = ordered
+        self._raise_errors = raise_errors
+        self._progress = progress
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._feeder: asyncio.Task[None] | None = None
+        self._arrived = asyncio.Event()
+        self._outcomes: dict[int, Outcome[T, R]] = {}
+        self._handed_out = 0
+        self._total: int | None = None
+        self.fatal: BaseException | None = None
+
+    def __aiter__(self) -> OutcomeStream[T, R]:
+        return self
+
+    async def __anext__(self) -> Outcome[T, R]:
+        if self._feeder is None:
+            self._feeder = asyncio.get_running_loop().create_task(self._feed())
+        while True:
+            if self.fatal is not None:
+                fatal, self.fatal = self.fatal, None
+                self.stop()
+                raise fatal
+            index = self._next_index()
+            if index is not None:
+                outcome = self._outcomes.pop(index)
+                self._handed_out += 1
+                self._window.release()
+                self._progress.advance(outcome.ok)
+                if self._raise_errors and outcome.error is not None:
+                    self.stop()
+                    raise outcome.error
+                return outcome
+            if self._handed_out == self._total:
+                self._progress.stop()
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def _next_index(self) -> int | None:
+        if self._ordered:
+            return self._handed_out if self._handed_out in self._outcomes else None
+        return next(iter(self._outcomes), None)
+
+    async def _feed(self) -> None:
+        """Pulls items while there is room for them, and starts their work."""
+        count = 0
+        try:
+            if isinstance(self._items, AsyncIterable):
+                async for item in self._items:
+                    await self._start(count, item)
+                    count += 1
+            else:
+                for item in self._items:
+                    await self._start(count, item)
+                    count += 1
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # of the caller's iterable
+            self.end(error)
+        self._total = count
+        self._arrived.set()
+
+    async def _start(self, index: int, item: T) -> None:
+        await self._window.acquire()
+        self._progress.started()
+
+        def deliver(outcome: Outcome[T, R]) -> None:
+            self._outcomes[index] = outcome
+            self._arrived.set()
+
+        task = asyncio.get_running_loop().create_task(self._run(item, deliver))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, item: T, deliver: Callable[[Outcome[T, R]], None]) -> None:
+        try:
+            await self._work(item, deliver)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # Not raised here: asyncio would end the loop under everybody's feet.
+            self.end(error)
+
+    def end(self, error: BaseException) -> None:
+        """Ends the stream with an error, raised where the next outcome is asked for."""
+        if self.fatal is None:
+            self.fatal = error
+        self._arrived.set()
+
+    def stop(self) -> list[asyncio.Task[None]]:
+        """Cancels all work.
+
+        Returns:
+            The tasks that still have to end.
+        """
+        self._progress.stop()
+        tasks = [*self._tasks, *([self._feeder] if self._feeder is not None else [])]
+        for task in tasks:
+            task.cancel()
+        self._total = self._handed_out
+        return [task for task in tasks if not task.done()]
