@@ -170,7 +170,7 @@ async def _exchange(
         # Without its traceback: the frames there hold the key.
         return Failure(Outcome.AMBIGUOUS, error.with_traceback(None))
     except Exception as error:
-        return failure_of_transport(call, error, reading=reading, left=call.deadline - loop.time())
+        return failure_of_transport(call, error, reading=reading)
 
 
 def _timeout(remaining: float) -> aiohttp.ClientTimeout:

@@ -7,16 +7,17 @@ import os
 import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from multidict import CIMultiDict
 from yarl import URL
 
 from prime_core.operations import Operation
 from prime_core.outcomes import Failure
 from prime_core.sessions import proxy_for
 
-__all__ = ["Body", "Call", "Reader", "Target", "new_request_id"]
+__all__ = ["Body", "Call", "Headers", "Reader", "Target", "new_request_id"]
 
 T = TypeVar("T")
 
@@ -34,6 +35,13 @@ class Body(Protocol):
 Reader = Callable[[int, Body], Awaitable[T]]
 
 
+class Headers(CIMultiDict[str]):
+    """Headers whose repr holds names only: tools print the variables of a traceback's frames."""
+
+    def __repr__(self) -> str:
+        return f"Headers({', '.join(self)})"
+
+
 @dataclass(frozen=True)
 class Target:
     """A host to call, with the headers that only this host may see.
@@ -42,8 +50,8 @@ class Target:
     """
 
     base_url: str
-    headers: Mapping[str, str]
-    proxy: str | None
+    headers: Mapping[str, str] = field(repr=False)
+    proxy: str | None = field(repr=False)
     host: str
     origin: str
 
@@ -61,8 +69,8 @@ class Call(Generic[T]):
     operation: Operation
     target: Target
     url: URL
-    headers: Mapping[str, str]
-    body: bytes | None
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
     read: Reader[T]
     timeout: float
     queue_timeout: float

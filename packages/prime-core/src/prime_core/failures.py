@@ -56,7 +56,7 @@ class TransportCause(Exception):
     """Type and text of the transport's own exception."""
 
 
-def failure_of_transport(call: Call[T], error: Exception, *, reading: bool, left: float) -> Failure:
+def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> Failure:
     """Sorts an exception of the transport by whether the request can have arrived."""
     host = call.target.host
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):

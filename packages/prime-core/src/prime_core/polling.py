@@ -113,11 +113,10 @@ class PollSchedule(Generic[K, V]):
             if not waiters:
                 self._waiters.pop(key, None)
 
-    async def aclose(self) -> None:
-        """Ends every wait with a cancellation and the schedule with it."""
+    def close(self) -> None:
+        """Ends every wait with a RuntimeError."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
             self._task = None
 
     async def _run(self) -> None:
@@ -138,9 +137,11 @@ class PollSchedule(Generic[K, V]):
                     *(self._ask(keys[start : start + self._batch]) for start in batches)
                 )
         finally:
+            closed = RuntimeError("the client was closed while this waited")
             for waiters in self._waiters.values():
                 for waiter in waiters:
-                    waiter.future.cancel()
+                    if not waiter.future.done():
+                        waiter.future.set_exception(closed)
 
     async def _sleep_until(self, when: float) -> None:
         self._wake.clear()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -76,9 +77,16 @@ class Reaper:
         # An ordered dict of the obligations; a value is set once its undoing has started.
         self._owed: dict[Obligation, concurrent.futures.Future[None] | None] = {}
         self._lock = threading.Lock()
+        self._exiting = False
 
     def owe(self, owner: object, description: str, undo: Undo) -> Obligation:
-        """Notes that something must be undone unless it is settled."""
+        """Notes that something must be undone unless it is settled.
+
+        Raises:
+            RuntimeError: the interpreter exits; nothing new may be asked for.
+        """
+        if self._exiting:
+            raise RuntimeError(f"{description} is not made while the interpreter exits")
         # Started now, since no thread can be started at the interpreter's exit.
         loop_thread()
         obligation = Obligation(self, owner, description, undo)
@@ -139,17 +147,12 @@ class Reaper:
 
         Ctrl-C doesn't cut it short: it is bounded, and there is nobody left to interrupt.
         """
+        self._exiting = True
         deadline = time.monotonic() + EXIT_PATIENCE
-        while True:
-            try:
-                futures = [self._start(obligation) for obligation in list(self._owed)]
-                if not futures:
-                    return
-                left = deadline - time.monotonic()
-                concurrent.futures.wait(futures, timeout=max(0.0, left))
-                break
-            except KeyboardInterrupt:
-                continue
+        while self._owed and (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(KeyboardInterrupt):
+                started = [self._start(obligation) for obligation in list(self._owed)]
+                concurrent.futures.wait(started, timeout=left)
         for obligation in list(self._owed):
             logger.error("%s was left behind at exit.", obligation.description)
 

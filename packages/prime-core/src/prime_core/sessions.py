@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import sys
@@ -29,7 +30,14 @@ from prime_core.operations import RateLimit, RateScope
 from prime_core.outages import HostHealth
 from prime_core.per_loop import PerLoop
 
+try:
+    import resource
+except ImportError:  # Windows has no such limit for sockets
+    resource = None  # type: ignore[assignment]
+
 __all__ = ["LoopState", "LoopStates", "proxy_for"]
+
+logger = logging.getLogger("prime_core")
 
 KEEP_ALIVE = 15.0
 DNS_CACHE = 300
@@ -44,6 +52,7 @@ class LoopState:
     session: aiohttp.ClientSession
     control: asyncio.Semaphore
     stream: asyncio.Semaphore
+    stream_places: int
     limits: Mapping[str, RateLimit | None]
     scopes: dict[str, Scope] = field(default_factory=dict)
     hosts: dict[str, HostHealth] = field(default_factory=dict)
@@ -96,12 +105,22 @@ class LoopStates:
         # aiohttp would silently send GET and DELETE again after a dropped connection: then a
         # delete that was done answers 404 to what looks like a first attempt.
         session._retry_connection = False
+        places = stream_places(self._max_connections)
         return LoopState(
             session=session,
             control=asyncio.Semaphore(self._max_connections),
-            stream=asyncio.Semaphore(stream_limit(self._max_connections)),
+            stream=asyncio.Semaphore(places),
+            stream_places=places,
             limits=self._limits,
         )
+
+    def want_streams(self, count: int) -> None:
+        """Makes room for so many streams on this loop, as far as the system allows it."""
+        raise_descriptor_limit(count + self._max_connections + DESCRIPTOR_RESERVE)
+        state = self.get()
+        for _ in range(stream_places(self._max_connections) - state.stream_places):
+            state.stream_places += 1
+            state.stream.release()
 
     async def aclose(self) -> None:
         """Closes every loop's session: this loop's here, another's on it if it runs."""
@@ -187,16 +206,35 @@ class _ExitSafeResolver(ThreadedResolver):
             ]
 
 
-def stream_limit(max_connections: int) -> int:
+def stream_places(max_connections: int) -> int:
     """How many long-lived streams the descriptor limit leaves room for."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit for sockets
-        return 8192
+    if resource is None:
+        return 8_192
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 65_536
     return max(16, soft - max_connections - DESCRIPTOR_RESERVE)
+
+
+def raise_descriptor_limit(wanted: int) -> None:
+    """Raises the process's soft limit of descriptors towards the hard one, and says so."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    reachable = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if reachable > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+    if reachable < wanted:
+        logger.warning(
+            "The descriptor limit of %d leaves fewer connections than asked for; some work "
+            "will wait for others. Raise it with ulimit -n %d.",
+            reachable,
+            wanted,
+        )
+    else:
+        logger.info("Raised the descriptor limit from %d to %d.", soft, reachable)
 
 
 def proxy_for(url: str) -> str | None:

@@ -29,6 +29,8 @@ class SingleFlight(Generic[K, V]):
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.get_running_loop().create_task(self._run(key))
+            # Its failure is no news when every caller is gone.
+            flight.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._flights[key] = flight
         return await asyncio.shield(flight)
 

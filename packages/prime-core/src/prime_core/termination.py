@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 import threading
@@ -36,7 +35,7 @@ def _release() -> None:
 
 
 class CancelOnSigterm:
-    """In async code: SIGTERM cancels the guarded task, once; the end of the guard passes it on."""
+    """In async code: SIGTERM cancels the guarded task; the end of the guard exits for it."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -57,14 +56,18 @@ class CancelOnSigterm:
         self._loop.add_signal_handler(signal.SIGTERM, cancel)
 
     def leave(self) -> None:
-        """Restores the default handler; a SIGTERM that came meanwhile takes effect now."""
+        """Restores the default handler.
+
+        Raises:
+            SystemExit: with the code of SIGTERM, if it came meanwhile.
+        """
         if self._loop is None:
             return
         self._loop.remove_signal_handler(signal.SIGTERM)
         self._loop = None
         _release()
         if self._fired:
-            os.kill(os.getpid(), signal.SIGTERM)
+            raise SystemExit(128 + signal.SIGTERM)
 
 
 class ExitOnSigterm:

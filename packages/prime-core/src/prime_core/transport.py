@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 import ssl
 import time
 import warnings
@@ -15,13 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from multidict import CIMultiDict
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, retry_if_result
 from yarl import URL
 
 from prime_core.attempts import attempt
-from prime_core.calls import Call, Reader, Target, new_request_id
+from prime_core.calls import Call, Headers, Reader, Target, new_request_id
 from prime_core.config import Config
 from prime_core.decoding import JSONObject, NoBody, model_reader, read_object
 from prime_core.encoding import Query, join_url, splice
@@ -32,6 +32,8 @@ from prime_core.retries import Retries, RetryQuota, ThrottleLog
 from prime_core.sessions import LoopStates
 
 __all__ = ["AsyncTransport", "TransportSettings"]
+
+_HEADER_TEXT = re.compile(r"[\x21-\x7e]+")
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -87,8 +89,8 @@ class AsyncTransport:
         self.control = Target.of(config.base_url, self._headers(config.api_key, config.team_id))
         self._static_urls: dict[str, URL] = {}
 
-    def _headers(self, api_key: str, team_id: str | None) -> Mapping[str, str]:
-        headers = CIMultiDict({"User-Agent": self.user_agent, "Accept": "application/json"})
+    def _headers(self, api_key: str, team_id: str | None) -> Headers:
+        headers = Headers({"User-Agent": self.user_agent, "Accept": "application/json"})
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         if team_id:
@@ -173,6 +175,8 @@ class AsyncTransport:
             raise ConfigurationError(
                 "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
             )
+        if team and not _HEADER_TEXT.fullmatch(team):
+            raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
         if team and operation.team == "query":
             query = {"team_id": team, **(query or {})}
@@ -184,7 +188,7 @@ class AsyncTransport:
         if fields:
             body = splice(body or b"{}", fields)
         request_id = new_request_id()
-        headers = CIMultiDict(self.control.headers)
+        headers = Headers(self.control.headers)
         headers["X-Request-Id"] = request_id
         if team != self.config.team_id:
             headers.pop("X-Prime-Team-ID", None)
@@ -230,7 +234,7 @@ class AsyncTransport:
             operation=operation,
             target=target,
             url=join_url(target.base_url, operation, path, None),
-            headers=CIMultiDict({**target.headers, **headers, "X-Request-Id": request_id}),
+            headers=Headers({**target.headers, **headers, "X-Request-Id": request_id}),
             body=body,
             read=read,
             timeout=timeout,
@@ -268,7 +272,7 @@ class AsyncTransport:
             if first is not None:  # tenacity starts from the failure that we have already
                 known, first = first, None
                 return known
-            return await attempt(call, state)
+            return await attempt(call, self._states.get())
 
         def granted(result: T | Failure) -> bool:
             left = call.deadline - loop.time()
@@ -292,6 +296,10 @@ class AsyncTransport:
                 self._static_urls[operation.id] = url
             return url
         return join_url(self.control.base_url, operation, path, query)
+
+    def want_streams(self, count: int) -> None:
+        """Makes room for so many streams on this loop, as far as the system allows it."""
+        self._states.want_streams(count)
 
     @property
     def throttled(self) -> int:

@@ -305,6 +305,7 @@ class AsyncFleet:
 
     async def __aenter__(self) -> Self:
         self._guard.enter()
+        self._client._transport.want_streams(self._limit)
         self._open = True
         return self
 

@@ -80,6 +80,7 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
     async def aclose(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections."""
         self._gateway.clear()
+        self._close_schedules()
         if self._owns_client:
             await self.client.aclose()
         else:

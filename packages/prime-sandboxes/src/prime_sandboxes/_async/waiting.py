@@ -43,6 +43,11 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
             lambda: PollSchedule(self._read_statuses, transient=waiting.is_transient)
         )
 
+    def _close_schedules(self) -> None:
+        for loop, schedule in self._schedules.pop_all():
+            if loop.is_running():
+                loop.call_soon_threadsafe(schedule.close)
+
     async def get_sandbox_statuses(self, sandbox_ids: Sequence[str]) -> BatchSandboxStatusResponse:
         """Reads the states of 1 to 100 sandboxes at once.
 
@@ -182,4 +187,8 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
 def _lookup_error(sandbox_id: str, code: str, message: str) -> PrimeError:
     if code == "NOT_FOUND":
         return SandboxNotRunningError(sandbox_id, None, "SANDBOX_NOT_FOUND", None, message)
-    return APIError(f"Sandbox {sandbox_id} can't be read: {code}: {message}")
+    return APIError(
+        f"Sandbox {sandbox_id} can't be read: {code}: {message}",
+        code=code,
+        operation=BATCH_GET_SANDBOX_STATUSES.id,
+    )
