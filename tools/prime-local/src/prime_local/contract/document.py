@@ -1,0 +1,129 @@
+"""The contract document: loading it and finding the operation of a request."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+from urllib.parse import unquote
+
+JsonObject = dict[str, Any]
+
+CONTROL, GATEWAY, STORE = "control", "gateway", "store"
+_METHODS = frozenset({"get", "post", "put", "patch", "delete"})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the contract.
+
+    Args:
+        id: the contract's `operationId`.
+        method: upper-case HTTP method.
+        service: which host it lives on: control plane, gateway or upload store.
+        path: the path template.
+        spec: the contract's operation object, path-level parameters included.
+    """
+
+    id: str
+    method: str
+    service: str
+    path: str
+    spec: JsonObject
+
+
+@dataclass(frozen=True)
+class RouteMatch:
+    """A path that the contract knows.
+
+    `operation` is None when the path exists but not with this method; `allowed` lists its methods.
+    """
+
+    operation: Operation | None
+    parameters: dict[str, str]
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Path:
+    segments: tuple[str, ...]
+    operations: dict[str, Operation]
+
+    def match(self, segments: list[str]) -> dict[str, str] | None:
+        found = {}
+        for template, actual in zip(self.segments, segments, strict=True):
+            if template.startswith("{"):
+                if not actual:
+                    return None
+                found[template[1:-1]] = actual
+            elif template != actual:
+                return None
+        return found
+
+
+class Contract:
+    """A loaded contract document with its route table."""
+
+    def __init__(self, document: JsonObject) -> None:
+        self.document = document
+        self.operations: dict[str, Operation] = {}
+        self._paths: dict[tuple[str, int], list[_Path]] = defaultdict(list)
+        for template, item in document["paths"].items():
+            self._add_path(template, item)
+        for paths in self._paths.values():
+            # A literal segment wins over a parameter at the same place (x-route-order).
+            paths.sort(key=lambda path: [part.startswith("{") for part in path.segments])
+
+    def _add_path(self, template: str, item: JsonObject) -> None:
+        service = _service_of(item)
+        shared = item.get("parameters", [])
+        operations = {}
+        for verb, spec in item.items():
+            if verb not in _METHODS:
+                continue
+            merged = {**spec, "parameters": [*shared, *spec.get("parameters", [])]}
+            operation = Operation(
+                spec["operationId"], verb.upper(), _service_of(spec, service), template, merged
+            )
+            operations[operation.method] = operation
+            self.operations[operation.id] = operation
+        segments = tuple(template.strip("/").split("/"))
+        self._paths[service, len(segments)].append(_Path(segments, operations))
+
+    def find(self, service: str, method: str, raw_path: str) -> RouteMatch | None:
+        """Find the operation for a percent-encoded path, or None when no path matches."""
+        segments = [unquote(part) for part in raw_path.strip("/").split("/")]
+        for path in self._paths.get((service, len(segments)), ()):
+            parameters = path.match(segments)
+            if parameters is not None:
+                allowed = tuple(sorted(path.operations))
+                return RouteMatch(path.operations.get(method), parameters, allowed)
+        return None
+
+    def resolve(self, node: JsonObject) -> JsonObject:
+        """Follow a local `$ref`, if the node is one."""
+        reference = node.get("$ref")
+        if reference is None:
+            return node
+        target: Any = self.document
+        for part in reference.removeprefix("#/").split("/"):
+            target = target[part]
+        resolved: JsonObject = target
+        return resolved
+
+
+def _service_of(item: JsonObject, default: str = CONTROL) -> str:
+    servers = item.get("servers")
+    if not servers:
+        return default
+    return GATEWAY if "gateway_url" in servers[0]["url"] else STORE
+
+
+@lru_cache(maxsize=1)
+def load_contract() -> Contract:
+    """Load the shipped sandboxes contract (once per process)."""
+    text = resources.files(__package__).joinpath("sandboxes.json").read_text(encoding="utf-8")
+    return Contract(json.loads(text))

@@ -1,0 +1,1 @@
+"""The per-sandbox gateway: commands over the Connect protocol."""

@@ -1,0 +1,69 @@
+"""Routes that only this platform has: for tests to look behind the scenes and turn knobs."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from aiohttp import web
+
+from prime_local.calls import Reply
+from prime_local.core import PlatformCore
+from prime_local.errors import PlatformError
+from prime_local.faults import FaultRule
+
+Outage = Callable[[float, asyncio.BaseTransport | None], Coroutine[None, None, None]]
+
+
+async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Reply:
+    """Serve `/openapi.json` and `/_local/...`; no key is needed, but a loopback address is.
+
+    Raises:
+        PlatformError: 403, 404 or 422.
+    """
+    if not ipaddress.ip_address(request.remote or "0.0.0.0").is_loopback:
+        raise PlatformError(403, "Only this machine may use this route")
+    route = (request.method, request.rel_url.raw_path)
+    if route == ("GET", "/openapi.json"):
+        return Reply(core.contract.document)
+    if route == ("GET", "/_local/ledger"):
+        return Reply({**core.ledger.snapshot()})
+    if route == ("POST", "/_local/reset"):
+        await core.reset()
+        return Reply({})
+    if route == ("POST", "/_local/clock/advance"):
+        await core.advance(await _seconds(request))
+        return Reply({"now": core.clock.date().isoformat()})
+    if route == ("POST", "/_local/outage"):
+        core.tasks.start(outage(await _seconds(request), request.transport))
+        return Reply({}, headers={"Connection": "close"})
+    if route == ("GET", "/_local/faults"):
+        return Reply({"rules": core.faults.to_wire()})
+    if route == ("POST", "/_local/faults"):
+        rules = (await _body(request)).get("rules", [])
+        core.faults.add([FaultRule.from_wire(rule) for rule in rules])
+        return Reply({"rules": core.faults.to_wire()})
+    if route == ("DELETE", "/_local/faults"):
+        core.faults.clear()
+        return Reply({"rules": []})
+    raise PlatformError(404, "Not Found")
+
+
+async def _seconds(request: web.Request) -> float:
+    seconds = (await _body(request)).get("seconds")
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
+        raise PlatformError(422, "seconds must be a number of at least 0")
+    return seconds
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise PlatformError(422, "The body must be a JSON object")
+    return body

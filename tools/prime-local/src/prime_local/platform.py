@@ -1,0 +1,153 @@
+"""A platform inside the running event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+
+from prime_local.core import PlatformCore, Settings
+from prime_local.errors import ContractViolation
+from prime_local.faults import FaultRule
+from prime_local.ledger import LedgerSnapshot
+from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
+
+
+class LocalPlatform:
+    """A local platform as an async context manager: real HTTP on a loopback port.
+
+    Args:
+        limits: enforce the documented creation burst and account limits.
+        start_delay: seconds on the platform clock between a create and RUNNING.
+        seed: makes ids and the API key repeatable.
+        data_dir: folder to keep the sandboxes' files in while they live; None for the system's
+            temporary one.
+        token_lifetime: seconds that a gateway token is good for.
+        faults: rules in force from the start.
+        validate_responses: check each answer against the contract and raise
+            `ContractViolation` on leaving if one breaks it.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+
+    Raises:
+        OSError: on entering, when the address cannot be bound.
+        ContractViolation: on leaving without another exception.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: bool = True,
+        start_delay: float = 0.0,
+        seed: int | None = None,
+        data_dir: str | PathLike[str] | None = None,
+        token_lifetime: float = 1800.0,
+        faults: Iterable[FaultRule] = (),
+        validate_responses: bool = True,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self._settings = Settings(
+            limits=limits,
+            start_delay=start_delay,
+            seed=seed,
+            data_dir=None if data_dir is None else Path(data_dir),
+            token_lifetime=token_lifetime,
+            validate_responses=validate_responses,
+        )
+        self._faults = tuple(faults)
+        self._address = (host, port)
+        self._running: tuple[PlatformCore, PlatformServer] | None = None
+
+    async def __aenter__(self) -> LocalPlatform:
+        core = PlatformCore(self._settings, self._faults)
+        server = PlatformServer(core, *self._address)
+        try:
+            await server.start()
+        except BaseException:
+            await server.close()
+            await core.close()
+            raise
+        self._running = core, server
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        core, server = self._core, self._server
+        self._running = None
+        server.stop()
+        try:
+            # Sandboxes first: their ends close the streams that the server would wait for.
+            await core.close()
+        finally:
+            await server.close()
+        if core.violations and error is None:
+            raise ContractViolation(core.violations)
+
+    @property
+    def url(self) -> str:
+        """Base address, without a trailing slash."""
+        return self._server.url
+
+    @property
+    def api_key(self) -> str:
+        return self._core.api_key
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Environment variables that point an SDK at this platform."""
+        return {
+            "PRIME_BASE_URL": self.url,
+            "PRIME_API_KEY": self.api_key,
+            "PRIME_TRACES_URL": self.url + TRACES_PREFIX,
+            "PRIME_INFERENCE_URL": self.url + INFERENCE_PREFIX + "/api/v1",
+        }
+
+    def ledger(self) -> LedgerSnapshot:
+        """Return what happened since the start or the last reset."""
+        return self._core.ledger.snapshot()
+
+    def add_faults(self, *rules: FaultRule) -> None:
+        self._core.faults.add(rules)
+
+    def clear_faults(self) -> None:
+        self._core.faults.clear()
+
+    async def advance(self, seconds: float) -> None:
+        """Move the platform clock forward; sandboxes that this ends are gone when it returns.
+
+        Args:
+            seconds: how far, at least 0.
+        """
+        await self._core.advance(seconds)
+
+    async def reset(self) -> None:
+        """End every sandbox and forget all but the API key and the time."""
+        await self._core.reset()
+
+    async def outage(self, seconds: float) -> None:
+        """Break every connection and refuse new ones for some time; sandboxes live on.
+
+        Args:
+            seconds: how long, in real time; this call lasts as long.
+        """
+        await self._server.outage(seconds)
+
+    @property
+    def _core(self) -> PlatformCore:
+        return self._parts[0]
+
+    @property
+    def _server(self) -> PlatformServer:
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> tuple[PlatformCore, PlatformServer]:
+        if self._running is None:
+            raise RuntimeError("the platform is not running; enter it with `async with` first")
+        return self._running

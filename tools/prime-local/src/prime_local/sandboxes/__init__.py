@@ -1,0 +1,1 @@
+"""Simulated sandboxes: their records, their lives and their real processes."""

@@ -1,0 +1,261 @@
+"""The life of one sandbox: its states, its clocks, its commands and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prime_local.clock import PlatformClock, Timer
+from prime_local.identifiers import Identifiers
+from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_code
+from prime_local.sandboxes.images import is_simulated
+from prime_local.sandboxes.processes import ProcessMode, RunningProcess
+from prime_local.sandboxes.record import Sandbox, Status
+from prime_local.sandboxes.session import CommandSession
+from prime_local.sandboxes.trees import TreeKiller, tree_name
+from prime_local.tasks import TaskSet
+
+_LOG_BYTES = 1024 * 1024
+_ENDED_SESSIONS_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Host:
+    """What all sandboxes of a platform share.
+
+    Args:
+        instance: names this platform's processes on the machine.
+        start_delay: seconds on the platform clock between a create and RUNNING.
+        on_end: told once when a sandbox has reached a final state, and whether by a delete.
+    """
+
+    clock: PlatformClock
+    identifiers: Identifiers
+    processes: ProcessMode
+    trees: TreeKiller
+    tasks: TaskSet
+    instance: str
+    start_delay: float
+    on_end: Callable[[Sandbox, bool], None]
+
+
+class SandboxLife:
+    """Carries a sandbox from PENDING to a final state. Only this class changes the record."""
+
+    def __init__(self, record: Sandbox, host: Host) -> None:
+        self.record = record
+        self._host = host
+        self._tree = tree_name(host.instance, record.id)
+        self._numbers = itertools.count(1)
+        self._stage = host.clock.call_later(0, self._provision)
+        self._lifetime: Timer | None = None
+        self._idle: Timer | None = None
+        self._sessions: dict[str, CommandSession] = {}
+        self._signals: set[str] = set()
+        self._active_commands = 0
+        self._start_process: RunningProcess | None = None
+        self._log = bytearray()
+        self._launches: set[asyncio.Task[RunningProcess]] = set()
+        self._processes_used = False
+        self._clean_up_task: asyncio.Task[None] | None = None
+
+    @property
+    def log(self) -> str:
+        """The newest MiB of what the start command wrote."""
+        return self._log.decode("utf-8", errors="replace")
+
+    @property
+    def sessions(self) -> list[tuple[str, CommandSession]]:
+        """The commands that still run, by session uuid."""
+        return [item for item in self._sessions.items() if not item[1].over]
+
+    def start_session(
+        self, session_uuid: str | None, command: Command, timeout: float | None
+    ) -> CommandSession:
+        """Start a command, or return the session that has this uuid already.
+
+        Args:
+            session_uuid: create-or-attach key; None always starts a new command.
+            command: what to run.
+            timeout: seconds after which the command and its children are killed; None for never.
+
+        Raises:
+            CommandFault: `failed_precondition` when the uuid belongs to another command.
+        """
+        existing = self._sessions.get(session_uuid) if session_uuid else None
+        if existing is not None:
+            if existing.command != command:
+                raise CommandFault("failed_precondition", "session_uuid runs another command")
+            return existing
+        tree = tree_name(self._tree, str(next(self._numbers)))
+        session = CommandSession(
+            command,
+            launch=lambda wanted: self._launch(wanted, tree),
+            kill_tree=lambda: self._host.trees.kill(tree),
+        )
+        self._forget_old_sessions()
+        self._sessions[session_uuid or self._host.identifiers.make("anonymous-")] = session
+        self._host.tasks.start(self._run_session(session, timeout))
+        return session
+
+    def find_session(self, *, pid: int = 0, session_uuid: str = "") -> CommandSession:
+        """Return a running command.
+
+        Raises:
+            CommandFault: `not_found` when no running command has this pid or uuid.
+        """
+        for uuid, session in self.sessions:
+            if uuid == session_uuid or (pid and session.pid == pid):
+                return session
+        raise CommandFault("not_found", "session not found")
+
+    def has_seen_signal(self, signal_uuid: str | None) -> bool:
+        """Say whether a signal was delivered before: a repeated request must do nothing."""
+        return signal_uuid in self._signals
+
+    def remember_signal(self, signal_uuid: str | None) -> None:
+        if signal_uuid is not None:
+            self._signals.add(signal_uuid)
+
+    def end(
+        self,
+        status: Status,
+        *,
+        deleted: bool = False,
+        reason: str | None = None,
+        exit_code: int | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> None:
+        """Move to a final state at once; its processes are killed in the background.
+
+        Args:
+            status: the final state; a sandbox that is in one already stays as it is.
+            deleted: whether a delete call ends it.
+            reason: the `terminationReason`.
+            exit_code: the start command's.
+            error: `errorType` and `errorMessage`.
+        """
+        record = self.record
+        if not record.live:
+            return
+        for timer in (self._stage, self._lifetime, self._idle):
+            if timer is not None:
+                timer.cancel()
+        record.terminated_at = self._host.clock.date()
+        record.termination_reason = reason
+        record.exit_code = exit_code
+        if error is not None:
+            record.error_type, record.error_message = error
+        self._enter(status)
+        self._host.on_end(record, deleted)
+        if self._processes_used:
+            self._clean_up_task = self._host.tasks.start(self._clean_up())
+
+    async def gone(self) -> None:
+        """Wait until an ended sandbox has no process and no folder left."""
+        if self._clean_up_task is not None:
+            await asyncio.shield(self._clean_up_task)
+
+    def _enter(self, status: Status) -> None:
+        self.record.status = status
+        self.record.updated_at = self._host.clock.date()
+
+    def _provision(self) -> None:
+        self._enter(Status.PROVISIONING)
+        self._stage = self._host.clock.call_later(self._host.start_delay, self._boot)
+
+    def _boot(self) -> None:
+        record, clock = self.record, self._host.clock
+        if not is_simulated(record.docker_image):
+            message = f"Failed to pull image {record.docker_image}"
+            self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
+            return
+        self._enter(Status.RUNNING)
+        record.started_at = clock.date()
+        if record.timeout_minutes > 0:
+            self._lifetime = clock.call_later(60.0 * record.timeout_minutes, self._time_out)
+        self._rest()
+        if record.start_command is not None:
+            self._host.tasks.start(self._run_start_command())
+
+    def _time_out(self) -> None:
+        message = f"Lifetime of {self.record.timeout_minutes} minutes is over"
+        self.end(Status.TIMEOUT, error=("TIMEOUT", message))
+
+    def _rest(self) -> None:
+        """Begin the idle time, unless a command runs."""
+        if self._idle is not None:
+            self._idle.cancel()
+        minutes = self.record.idle_timeout_minutes
+        if minutes is not None and self.record.live and not self._active_commands:
+            self._idle = self._host.clock.call_later(60.0 * minutes, self._idle_out)
+
+    def _idle_out(self) -> None:
+        self.end(Status.TERMINATED, reason="idle_timeout")
+
+    async def _launch(self, command: Command, tree: str) -> RunningProcess:
+        self._processes_used = True
+        if not self.record.live:
+            raise CommandFault("not_found", "the sandbox has ended")
+        record = self.record
+        environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
+        command = Command(command.argv, environment, command.cwd, command.user)
+        launch = self._host.tasks.start(self._host.processes.launch(record.id, command, tree))
+        self._launches.add(launch)
+        launch.add_done_callback(self._launches.discard)
+        return await asyncio.shield(launch)
+
+    async def _run_session(self, session: CommandSession, timeout: float | None) -> None:
+        self._active_commands += 1
+        if self._idle is not None:
+            self._idle.cancel()
+        deadline = None
+        if timeout is not None:
+            fault = CommandFault("deadline_exceeded", f"command killed after {timeout:g} s")
+            deadline = asyncio.get_running_loop().call_later(
+                timeout, lambda: self._host.tasks.start(session.abort(fault))
+            )
+        try:
+            await session.run()
+        finally:
+            if deadline is not None:
+                deadline.cancel()
+            self._active_commands -= 1
+            self._rest()
+
+    async def _run_start_command(self) -> None:
+        start = self.record.start_command
+        assert start is not None
+        tree = tree_name(self._tree, "start")
+        try:
+            process = await self._launch(Command((start.executable, *start.args)), tree)
+        except CommandFault as fault:
+            self.end(Status.ERROR, error=("START_COMMAND_FAILED", fault.message))
+            return
+        self._start_process = process
+        await asyncio.gather(self._collect(process, "stdout"), self._collect(process, "stderr"))
+        self.end(Status.TERMINATED, exit_code=shell_exit_code(await process.exited))
+
+    async def _collect(self, process: RunningProcess, stream: str) -> None:
+        async for piece in process.output(stream):
+            self._log += piece
+            del self._log[:-_LOG_BYTES]
+
+    async def _clean_up(self) -> None:
+        fault = CommandFault("not_found", f"the sandbox has ended ({self.record.status.value})")
+        if self._launches:
+            # What is just being started must be there to be killed.
+            await asyncio.wait(set(self._launches))
+        if self._start_process is not None:
+            self._start_process.signal_group(signal.SIGKILL)
+        aborts = [session.abort(fault) for _, session in self.sessions]
+        await asyncio.gather(self._host.trees.kill(self._tree), *aborts)
+        await self._host.processes.remove(self.record.id)
+
+    def _forget_old_sessions(self) -> None:
+        ended = [uuid for uuid, session in self._sessions.items() if session.over]
+        for uuid in ended[:-_ENDED_SESSIONS_KEPT]:
+            del self._sessions[uuid]

@@ -1,0 +1,269 @@
+"""Process mode: a sandbox is a private folder, its commands are real processes of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_local.sandboxes.commands import Command, CommandFault
+from prime_local.sandboxes.trees import TREE_VARIABLE
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CHUNK_BYTES = 32 * 1024
+_DRAIN_SECONDS = 0.2
+# dash and busybox limit processes with -p, bash with -u. A lower limit of ours stays, silently.
+_LAUNCHER = """\
+{ ulimit -c 0; ulimit -n 4096; ulimit -u 4096 || ulimit -p 4096; } 2>/dev/null
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The private folders of a sandbox."""
+
+    root: Path
+    workspace: Path
+    home: Path
+    temporary: Path
+
+    @classmethod
+    def below(cls, root: Path) -> Folders:
+        return cls(root, root / "workspace", root / "home", root / "tmp")
+
+    def create(self) -> None:
+        for folder in (self.workspace, self.home, self.temporary):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def account_name() -> str:
+    """Return the name of the account that commands run under."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def install_interpreter(folder: Path) -> Path:
+    """Lay out a bare virtual environment: the standard library and no other package.
+
+    The interpreter that runs the platform would show the packages around it to every sandbox.
+
+    Returns the folder that holds `python` and `python3`.
+    """
+    base = getattr(sys, "_base_executable", "")
+    interpreter = Path(base if os.access(base, os.X_OK) else sys.executable)
+    programs = folder / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    configuration = f"home = {interpreter.parent}\ninclude-system-site-packages = false\n"
+    (folder / "pyvenv.cfg").write_text(configuration, encoding="utf-8")
+    for name in ("python", "python3"):
+        (programs / name).unlink(missing_ok=True)
+        (programs / name).symlink_to(interpreter)
+    return programs
+
+
+class ProcessMode:
+    """Starts processes inside sandboxes' folders; they share this machine with everything else.
+
+    Args:
+        root: folder for the sandboxes' folders and their Python interpreter.
+        executor: threads for what would block the event loop.
+    """
+
+    def __init__(self, root: Path, executor: Executor) -> None:
+        self._root = root
+        self._bin = install_interpreter(root / "python")
+        self._executor = executor
+        self._account = account_name()
+
+    def folders(self, sandbox_id: str) -> Folders:
+        return Folders.below(self._root / "sandboxes" / sandbox_id)
+
+    def environment(self, sandbox_id: str, extra: Mapping[str, str], tree: str) -> dict[str, str]:
+        """Return a command's whole environment; nothing of the platform's own leaks into it."""
+        folders = self.folders(sandbox_id)
+        return {
+            "PATH": f"{self._bin}:{_SYSTEM_PATH}",
+            "HOME": str(folders.home),
+            "USER": self._account,
+            "LOGNAME": self._account,
+            "TMPDIR": str(folders.temporary),
+            "LANG": "C.UTF-8",
+            **extra,
+            "PRIME_LOCAL_SANDBOX": sandbox_id,
+            TREE_VARIABLE: tree,
+        }
+
+    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+        """Start a command.
+
+        Args:
+            sandbox_id: whose folders it works in.
+            command: what to run; its directory is the sandbox's own when it names none.
+            tree: the mark by which `TreeKiller` finds it and its children.
+
+        Raises:
+            CommandFault: `invalid_argument` for an unknown account, directory or program.
+        """
+        loop = asyncio.get_running_loop()
+        process = await loop.run_in_executor(self._executor, self._spawn, sandbox_id, command, tree)
+        return RunningProcess(process)
+
+    async def remove(self, sandbox_id: str) -> None:
+        """Delete a sandbox's folders."""
+        root = self.folders(sandbox_id).root
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._executor, lambda: shutil.rmtree(root, ignore_errors=True))
+
+    def _spawn(self, sandbox_id: str, command: Command, tree: str) -> subprocess.Popen[bytes]:
+        folders = self.folders(sandbox_id)
+        if command.user is not None and command.user != self._account:
+            raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
+        environment = self.environment(sandbox_id, command.env, tree)
+        try:
+            folders.create()
+            directory = folders.workspace / (command.cwd or "")
+            if not directory.is_dir():
+                raise CommandFault("invalid_argument", f"no such directory: {command.cwd}")
+            if _find_program(command.argv[0], directory, environment["PATH"]) is None:
+                raise CommandFault("invalid_argument", f"no such program: {command.argv[0]}")
+            return subprocess.Popen(
+                ["/bin/sh", "-c", _LAUNCHER, "sh", *command.argv],
+                cwd=directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            code = "resource_exhausted" if isinstance(error, OSError) else "invalid_argument"
+            raise CommandFault(code, f"cannot start the command: {error}") from error
+
+
+def _find_program(name: str, directory: Path, path: str) -> str | None:
+    return shutil.which(directory / name if "/" in name else name, path=path)
+
+
+class RunningProcess:
+    """A started process: its output as it comes, its exit, and signals to its group.
+
+    Must be made on the event loop that uses it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        watch_exit(process, self.exited)
+
+    async def output(self, stream: str) -> AsyncIterator[bytes]:
+        """Yield what the process writes to `stdout` or `stderr`, in pieces of at most 32 KiB.
+
+        Ends with the stream, or 0.2 s after the process: a child left behind may hold the stream
+        open for ever.
+        """
+        file = self._process.stdout if stream == "stdout" else self._process.stderr
+        assert file is not None
+        with file:
+            async for piece in _read_pipe(file.fileno(), self.exited):
+                yield piece
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Signal the process group; does nothing once the process has been reaped."""
+        if not self.exited.done():
+            # Once reaped, its number may belong to somebody else.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+
+def watch_exit(process: subprocess.Popen[bytes], exited: asyncio.Future[int]) -> None:
+    """Put a process's return code into a future as soon as it has ended."""
+    loop = asyncio.get_running_loop()
+
+    def reap() -> None:
+        returncode = process.wait()
+        if not exited.done():
+            exited.set_result(returncode)
+
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+
+        def wait_in_thread() -> None:
+            process.wait()
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(reap)
+
+        threading.Thread(target=wait_in_thread, daemon=True).start()
+        return
+
+    def on_exit() -> None:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+        reap()
+
+    loop.add_reader(descriptor, on_exit)
+
+
+async def _read_pipe(descriptor: int, exited: asyncio.Future[int]) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    os.set_blocking(descriptor, False)
+    owed, drain_until = 0, float("inf")
+    while True:
+        if exited.done() and drain_until == float("inf"):
+            # What the process wrote before its end is in the pipe now; it is owed to the reader
+            # however slow that is.
+            owed, drain_until = _available(descriptor), loop.time() + _DRAIN_SECONDS
+        try:
+            piece = os.read(descriptor, _CHUNK_BYTES)
+        except BlockingIOError:
+            if loop.time() >= drain_until:
+                return
+            await _readable(descriptor, exited, drain_until)
+            continue
+        if not piece:
+            return
+        yield piece
+        owed -= len(piece)
+        if owed <= 0 and loop.time() >= drain_until:
+            return
+
+
+async def _readable(descriptor: int, exited: asyncio.Future[int], until: float) -> None:
+    """Wait until the pipe has something, the process exits or, once it has, the time is over."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[int] = loop.create_future()
+
+    def on_ready() -> None:
+        loop.remove_reader(descriptor)
+        ready.set_result(descriptor)
+
+    loop.add_reader(descriptor, on_ready)
+    try:
+        if exited.done():
+            await asyncio.wait({ready}, timeout=until - loop.time())
+        else:
+            await asyncio.wait({ready, exited}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _available(descriptor: int) -> int:
+    answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0\0\0\0")
+    return int.from_bytes(answer, sys.byteorder)

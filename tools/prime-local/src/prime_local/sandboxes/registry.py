@@ -1,0 +1,161 @@
+"""All sandboxes of a platform: creating, finding, listing and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from prime_local.contract import Problem
+from prime_local.contract.document import JsonObject
+from prime_local.errors import PlatformError, invalid, not_simulated
+from prime_local.ledger import Ledger
+from prime_local.limits import CreationLimits, Resources
+from prime_local.sandboxes.images import names_other_registry
+from prime_local.sandboxes.life import Host, SandboxLife
+from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
+
+
+class SandboxRegistry:
+    """Every sandbox since the start or the last reset, the ended ones included.
+
+    Args:
+        host: what the sandboxes share.
+        limits: admits creations.
+        ledger: is told of creations; `Host.on_end` tells it of ends.
+    """
+
+    def __init__(self, host: Host, limits: CreationLimits, ledger: Ledger) -> None:
+        self._host = host
+        self._limits = limits
+        self._ledger = ledger
+        self._lives: dict[str, SandboxLife] = {}
+        self._by_job: dict[str, SandboxLife] = {}
+        self._by_key: dict[tuple[Owner, str], SandboxLife] = {}
+
+    def create(self, body: JsonObject, user_id: str) -> SandboxLife:
+        """Create a sandbox from a valid request body, or return the one its key made before.
+
+        It runs in one step of the event loop, so that no two requests with one key both create.
+
+        Raises:
+            PlatformError: 404, 422, 429 or 501.
+        """
+        owner = Owner(user_id, body.get("team_id"))
+        key = body.get("idempotency_key")
+        if key is not None and (earlier := self._by_key.get((owner, key))) is not None:
+            return earlier
+        _refuse_impossible(body)
+        record = self._record(body, owner)
+        self._limits.admit(record.resources)
+        self._ledger.created(key)
+        life = SandboxLife(record, self._host)
+        self._lives[record.id] = self._by_job[record.job_id] = life
+        if key is not None:
+            self._by_key[owner, key] = life
+        return life
+
+    def get(self, sandbox_id: str) -> SandboxLife:
+        """Return a sandbox, an ended one too.
+
+        Raises:
+            PlatformError: 404.
+        """
+        life = self._lives.get(sandbox_id)
+        if life is None:
+            raise PlatformError(404, "Sandbox not found")
+        return life
+
+    def find(self, sandbox_id: str) -> SandboxLife | None:
+        return self._lives.get(sandbox_id)
+
+    def find_job(self, job_id: str) -> SandboxLife | None:
+        return self._by_job.get(job_id)
+
+    def select(self, owner: Owner, wanted: Callable[[Sandbox], bool]) -> list[SandboxLife]:
+        """Return an owner's sandboxes that are wanted, newest first."""
+        return [
+            life
+            for life in reversed(self._lives.values())
+            if life.record.owner == owner and wanted(life.record)
+        ]
+
+    async def delete(self, lives: Iterable[SandboxLife]) -> None:
+        """End sandboxes at once and wait until their processes are gone."""
+        ended = list(lives)
+        for life in ended:
+            life.end(Status.TERMINATED, deleted=True)
+        await asyncio.gather(*(life.gone() for life in ended))
+
+    async def settle(self) -> None:
+        """Wait until no ended sandbox has processes left."""
+        await asyncio.gather(*(life.gone() for life in self._lives.values()))
+
+    def clear(self) -> list[SandboxLife]:
+        """End and forget every sandbox; the caller waits until they are `gone`."""
+        lives = list(self._lives.values())
+        self._lives.clear()
+        self._by_job.clear()
+        self._by_key.clear()
+        for life in lives:
+            life.end(Status.TERMINATED)
+        return lives
+
+    def _record(self, body: JsonObject, owner: Owner) -> Sandbox:
+        make = self._host.identifiers.make
+        sandbox_id, now = make("sbx_"), self._host.clock.date()
+        start = body.get("start_command")
+        return Sandbox(
+            id=sandbox_id,
+            job_id=make("job-"),
+            owner=owner,
+            name=body["name"],
+            docker_image=body["docker_image"],
+            resources=Resources(
+                # Fractions are cut off, and there is no less than one vCPU.
+                cpu=max(1, int(body.get("cpu_cores", 1))),
+                memory=body.get("memory_gb", 1),
+                disk=body.get("disk_size_gb", 5),
+            ),
+            workspace=str(self._host.processes.folders(sandbox_id).workspace),
+            created_at=now,
+            updated_at=now,
+            timeout_minutes=body.get("timeout_minutes", 60),
+            idle_timeout_minutes=body.get("idle_timeout_minutes"),
+            start_command=start and StartCommand(start["executable"], tuple(start.get("args", ()))),
+            environment_vars=body.get("environment_vars"),
+            secrets=body.get("secrets", {}),
+            labels=tuple(body.get("labels", ())),
+            network_allowlist=body.get("network_allowlist"),
+            network_denylist=body.get("network_denylist"),
+            advanced_configs=body.get("advanced_configs"),
+            region=body.get("region"),
+            vm=body.get("vm", True),
+        )
+
+
+def _refuse_impossible(body: JsonObject) -> None:
+    """Refuse what the contract's schema lets through but the platform documents as refused."""
+    if body.get("volumes"):
+        raise not_simulated("create_sandbox with volumes")
+    if "checkpoint_id" in body:
+        raise PlatformError(404, "Checkpoint not found")
+    problems = []
+    if body.get("gpu_count", 0) > 0:
+        problems.append(("gpu_count", "This account has no grant for GPU sandboxes"))
+    if body.get("gpu_type") is not None and not body.get("gpu_count"):
+        problems.append(("gpu_type", "gpu_type needs gpu_count above 0"))
+    if names_other_registry(body["docker_image"]):
+        text = "Only Docker Hub and Prime images can be used; transfer this image first"
+        problems.append(("docker_image", text))
+    idle, lifetime = body.get("idle_timeout_minutes"), body.get("timeout_minutes", 60)
+    if idle is not None and 0 < lifetime < idle:
+        problems.append(("idle_timeout_minutes", "Must not exceed timeout_minutes"))
+    if any("\0" in word for word in _start_words(body)):
+        problems.append(("start_command", "Must not hold NUL"))
+    if problems:
+        raise invalid([Problem(("body", name), text, "value_error") for name, text in problems])
+
+
+def _start_words(body: JsonObject) -> list[str]:
+    start = body.get("start_command")
+    return [start["executable"], *start.get("args", ())] if start else []

@@ -1,0 +1,160 @@
+"""A command session: one command, and the streams that watch it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
+
+from prime_local.sandboxes.commands import Command, CommandFault, Ended, Event, Output, Started
+from prime_local.sandboxes.processes import RunningProcess
+
+_DRAIN_SECONDS = 1.0
+
+Launch = Callable[[Command], Awaitable[RunningProcess]]
+KillTree = Callable[[], Awaitable[None]]
+
+
+class Watcher(Protocol):
+    """Somebody who is told what a command does."""
+
+    async def send(self, event: Event) -> None:
+        """Take one event; may wait, which holds the command's output back.
+
+        Raises:
+            ConnectionError: the watcher is gone.
+        """
+
+
+class CommandSession:
+    """Runs one command and tells its watchers; goes on when they leave.
+
+    Args:
+        command: what to run.
+        launch: starts it.
+        kill_tree: ends it with all its children, also those outside its process group.
+    """
+
+    def __init__(self, command: Command, launch: Launch, kill_tree: KillTree) -> None:
+        self.command = command
+        self.pid: int | None = None
+        self.outcome: Ended | CommandFault | None = None
+        self._launch = launch
+        self._kill_tree = kill_tree
+        self._process: RunningProcess | None = None
+        self._launched = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._over = asyncio.Event()
+        self._pumps: list[asyncio.Task[None]] = []
+        self._watchers: list[Watcher] = []
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
+
+    async def run(self) -> None:
+        """Start the command and follow it to its end. To be called once."""
+        try:
+            self._process = await self._launch(self.command)
+            self.pid = self._process.pid
+            self._launched.set()
+            if self.outcome is None:
+                await self._tell(Started(self.pid))
+            else:
+                # Aborted while it was being started: that kill may have come too early.
+                await self._kill()
+            await self._pump_output(self._process)
+            end = Ended.from_returncode(await self._process.exited)
+            if self.outcome is None:
+                self.outcome = end
+                await self._tell(end)
+                self._finish(end)
+        except CommandFault as fault:
+            self._finish(fault)
+        finally:
+            self._drained.set()
+            if self.outcome is None:
+                self._finish(CommandFault("internal", "the command was lost, see the log"))
+
+    async def abort(self, fault: CommandFault) -> None:
+        """Kill the command with all its children; its watchers get the fault as its end."""
+        if self.outcome is not None:
+            return
+        self.outcome = fault
+        await self._kill()
+        # What it wrote before goes out first, unless a watcher does not take it.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._drained.wait(), _DRAIN_SECONDS)
+        for pump in self._pumps:
+            pump.cancel()
+        self._finish(fault)
+
+    async def signal(self, number: signal.Signals) -> None:
+        """Signal the command's process group; SIGKILL reaches children outside it as well."""
+        await self._launched.wait()
+        if self._process is not None:
+            self._process.signal_group(number)
+        if number is signal.SIGKILL:
+            await self._kill_tree()
+
+    async def watch(self, watcher: Watcher) -> Ended | CommandFault:
+        """Tell a watcher everything from now on, the start and the end included.
+
+        Returns the outcome once the command is over; to a session that is over already the end
+        is announced again. Output from before is lost.
+
+        Raises:
+            ConnectionError: the watcher is gone; the command goes on.
+        """
+        if self.pid is not None:
+            await watcher.send(Started(self.pid))
+        if isinstance(self.outcome, Ended):
+            await watcher.send(self.outcome)
+        else:
+            async with self._attached(watcher):
+                await self._over.wait()
+        assert self.outcome is not None
+        return self.outcome
+
+    async def _pump_output(self, process: RunningProcess) -> None:
+        self._pumps = [
+            asyncio.create_task(self._pump(process, stream)) for stream in ("stdout", "stderr")
+        ]
+        try:
+            await asyncio.wait(self._pumps)
+        finally:
+            for pump in self._pumps:
+                pump.cancel()
+
+    async def _pump(self, process: RunningProcess, stream: str) -> None:
+        async for piece in process.output(stream):
+            await self._tell(Output(stream, piece))
+
+    async def _tell(self, event: Event) -> None:
+        for watcher in list(self._watchers):
+            try:
+                await watcher.send(event)
+            except ConnectionError:
+                with contextlib.suppress(ValueError):
+                    self._watchers.remove(watcher)
+
+    @contextlib.asynccontextmanager
+    async def _attached(self, watcher: Watcher) -> AsyncIterator[None]:
+        self._watchers.append(watcher)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ValueError):
+                self._watchers.remove(watcher)
+
+    async def _kill(self) -> None:
+        if self._process is not None:
+            self._process.signal_group(signal.SIGKILL)
+        await self._kill_tree()
+
+    def _finish(self, outcome: Ended | CommandFault) -> None:
+        self.outcome = outcome
+        self._launched.set()
+        self._over.set()

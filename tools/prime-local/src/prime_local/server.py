@@ -1,0 +1,292 @@
+"""The network side: from an HTTP request to a handler and back, over one port."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import socket
+import struct
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from prime_local import control, local_routes
+from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply
+from prime_local.contract import Operation, Problem, RouteMatch
+from prime_local.contract.document import CONTROL, GATEWAY, STORE, JsonObject
+from prime_local.contract.validation import QueryValues
+from prime_local.core import PlatformCore
+from prime_local.errors import PlatformError, invalid, not_simulated
+from prime_local.faults import FaultRule
+from prime_local.gateway import routes as gateway_routes
+
+logger = logging.getLogger("prime_local")
+
+TRACES_PREFIX, INFERENCE_PREFIX = "/traces", "/inference"
+_SERVICES = ((GATEWAY_PREFIX + "/", GATEWAY), ("/store/", STORE), ("/api/", CONTROL))
+_BODY_LIMIT_BYTES = 64 * 1024 * 1024
+_BACKLOG = 4096
+_SHUTDOWN_SECONDS = 0.5
+_HTML = b"<!DOCTYPE html><html><body><h1>Bad gateway</h1></body></html>"
+
+
+class PlatformServer:
+    """Serves a platform on one port.
+
+    Args:
+        core: the platform.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+    """
+
+    def __init__(self, core: PlatformCore, host: str, port: int) -> None:
+        self._core = core
+        self._host = host
+        self._port = port
+        self._handlers: dict[str, Handler] = {**control.HANDLERS, **gateway_routes.HANDLERS}
+        app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS
+        )
+        self._site: web.TCPSite | None = None
+        self._stopping = False
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}"
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        await self._runner.setup()
+        await self._listen()
+        self._port = self._runner.addresses[0][1]
+
+    def stop(self) -> None:
+        """From now on answer every request with 503, so that nothing new begins."""
+        self._stopping = True
+
+    async def close(self) -> None:
+        """Stop listening; streams that are still open are cut after 0.5 s."""
+        self.stop()
+        await self._runner.cleanup()
+
+    async def outage(self, seconds: float, spared: asyncio.BaseTransport | None = None) -> None:
+        """Break every connection and refuse new ones for some time; sandboxes live on.
+
+        Args:
+            seconds: how long, in real time.
+            spared: the connection that asked for it over HTTP.
+        """
+        assert self._site is not None
+        assert self._runner.server is not None
+        await self._site.stop()
+        for connection in list(self._runner.server.connections):
+            transport = connection.transport
+            if transport is not None and transport is not spared:
+                _abort(transport)
+        await asyncio.sleep(seconds)
+        if not self._stopping:
+            await self._listen()
+
+    async def _listen(self) -> None:
+        self._site = web.TCPSite(self._runner, self._host, self._port, backlog=_BACKLOG)
+        await self._site.start()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        path = request.rel_url.raw_path
+        try:
+            if self._stopping:
+                raise _stopping()
+            if path.startswith("/_local/") or path == "/openapi.json":
+                return _http(await local_routes.serve(self._core, request, self.outage))
+            operation, match = self._find(request.method, path)
+        except PlatformError as error:
+            return _http(_error_reply(error))
+        ledger = self._core.ledger
+        ledger.request(operation.id)
+        rule = self._core.faults.choose(operation.id, path)
+        if rule is None:
+            response = _http(await self._process(request, operation, match))
+        else:
+            response = await self._process_spoiled(request, operation, match, rule)
+        # An answer that a fault cut off is not counted: nobody could read its status.
+        if request.transport is not None and not request.transport.is_closing():
+            ledger.response(response.status)
+        return response
+
+    def _find(self, method: str, path: str) -> tuple[Operation, RouteMatch]:
+        for prefix in (TRACES_PREFIX, INFERENCE_PREFIX):
+            if path.startswith(prefix + "/"):
+                raise PlatformError(501, f"{prefix[1:]} is not simulated yet by prime-local")
+        for prefix, service in _SERVICES:
+            if path.startswith(prefix):
+                rest = path if service == CONTROL else path[len(prefix) - 1 :]
+                match = self._core.contract.find(service, method, rest)
+                if match is None:
+                    break
+                if match.operation is None:
+                    raise PlatformError(
+                        405, "Method Not Allowed", {"Allow": ", ".join(match.allowed)}
+                    )
+                return match.operation, match
+        raise PlatformError(404, "Not Found")
+
+    async def _process(
+        self, request: web.Request, operation: Operation, match: RouteMatch
+    ) -> Reply | web.StreamResponse:
+        try:
+            if operation.service == CONTROL:
+                self._authorize(request)
+            handler = self._handlers.get(operation.id)
+            if handler is None:
+                raise not_simulated(operation.id)
+            call = await self._read(request, operation, match)
+            if self._stopping:
+                raise _stopping()
+            reply = await handler(call)
+        except PlatformError as error:
+            reply = _error_reply(error, operation)
+        except (ConnectionError, web.RequestPayloadError):
+            reply = _error_reply(PlatformError(422, "The request body broke off"), operation)
+        except web.HTTPException:
+            raise
+        except Exception:
+            logger.exception("%s failed", operation.id)
+            self._core.violations.append(f"{operation.id}: unexpected error, see the log")
+            reply = Reply({"detail": "Internal error of prime-local, see its log"}, 500)
+        if isinstance(reply, Reply):
+            self._check_answer(operation, reply)
+        return reply
+
+    def _authorize(self, request: web.Request) -> None:
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        valid = hmac.compare_digest(key.strip().encode(), self._core.api_key.encode())
+        if scheme.lower() != "bearer" or not valid:
+            raise PlatformError(401, "Invalid API key")
+
+    async def _read(self, request: web.Request, operation: Operation, match: RouteMatch) -> Call:
+        """Check a request against the contract.
+
+        Raises:
+            PlatformError: 422 with every problem found.
+        """
+        checks = self._core.checks
+        query = QueryValues(parse_qsl(request.rel_url.raw_query_string, keep_blank_values=True))
+        values, problems = checks.parameters(operation, query, match.parameters)
+        body = None
+        if operation.service == CONTROL and "requestBody" in operation.spec:
+            body, unreadable = _parse_json(await request.read())
+            problems += unreadable or checks.body(operation, body)
+        if problems:
+            raise invalid(problems)
+        return Call(self._core, request, operation, values, body)
+
+    def _check_answer(self, operation: Operation, reply: Reply) -> None:
+        if not self._core.settings.validate_responses or isinstance(reply.body, bytes):
+            return
+        if reply.status == 501:
+            # What is not simulated keeps no contract.
+            return
+        for problem in self._core.checks.answer(operation, reply.status, reply.body):
+            place = ".".join(map(str, problem.loc))
+            self._core.violations.append(f"{operation.id} {reply.status} {place}: {problem.msg}")
+
+    async def _process_spoiled(
+        self, request: web.Request, operation: Operation, match: RouteMatch, rule: FaultRule
+    ) -> web.StreamResponse:
+        await asyncio.sleep(rule.delay_before)
+        if rule.reset == "before_commit":
+            return _reset(request)
+        if rule.status is not None:
+            body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
+            return _http(Reply(body.encode(), rule.status, rule.headers))
+        reply = await self._process(request, operation, match)
+        if isinstance(reply, web.StreamResponse):
+            return reply
+        await asyncio.sleep(rule.delay_after)
+        if rule.reset == "after_commit":
+            return _reset(request)
+        if rule.garbage:
+            return _http(Reply(_HTML, 200, content_type="text/html"))
+        if rule.truncate is not None or rule.stall is not None:
+            return await _send_badly(request, reply, rule)
+        return _http(reply)
+
+
+def _parse_json(data: bytes) -> tuple[Any, list[Problem]]:
+    if not data:
+        return None, [Problem(("body",), "Field required", "missing")]
+    try:
+        return json.loads(data), []
+    except (ValueError, RecursionError):
+        return None, [Problem(("body",), "Not valid JSON", "json_invalid")]
+
+
+def _stopping() -> PlatformError:
+    return PlatformError(503, "prime-local is stopping", {"Connection": "close"})
+
+
+def _error_reply(error: PlatformError, operation: Operation | None = None) -> Reply:
+    body: JsonObject = {"detail": error.detail}
+    if operation is not None and operation.service == GATEWAY:
+        text = str(error.detail)
+        if "x-rpc" in operation.spec:
+            code = "unimplemented" if error.status == 501 else "invalid_argument"
+            body = {"code": code, "message": text}
+        else:
+            body = {"error": "gateway_error", "message": text, "code": error.status}
+    return Reply(body, error.status, error.headers)
+
+
+def _http(reply: Reply | web.StreamResponse) -> web.StreamResponse:
+    if isinstance(reply, web.StreamResponse):
+        return reply
+    return web.Response(
+        body=reply.data(),
+        status=reply.status,
+        headers=reply.headers,
+        content_type=reply.content_type,
+    )
+
+
+def _reset(request: web.Request) -> web.StreamResponse:
+    if request.transport is not None:
+        _abort(request.transport)
+    return web.Response(status=499)
+
+
+def _abort(transport: asyncio.Transport) -> None:
+    """Break a connection with a TCP reset."""
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+async def _send_badly(request: web.Request, reply: Reply, rule: FaultRule) -> web.StreamResponse:
+    data = reply.data()
+    response = web.StreamResponse(
+        status=reply.status,
+        headers={**reply.headers, "Content-Type": reply.content_type},
+    )
+    response.content_length = len(data)
+    await response.prepare(request)
+    if rule.truncate is not None:
+        await response.write(data[: rule.truncate])
+        if request.transport is not None:
+            request.transport.close()
+        return response
+    half = len(data) // 2
+    await response.write(data[:half])
+    await asyncio.sleep(rule.stall or 0.0)
+    await response.write(data[half:])
+    await response.write_eof()
+    return response

@@ -1,0 +1,127 @@
+"""A platform in a process of its own, for tests without an event loop."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, cast
+
+from prime_local.faults import FaultRule
+from prime_local.ledger import LedgerSnapshot
+
+_READY_SECONDS = 20.0
+_CALL_SECONDS = 20.0
+_STOP_SECONDS = 10.0
+
+
+class PlatformProcess:
+    """`prime-local serve` as a subprocess and context manager.
+
+    Args:
+        options: command-line options of `serve`, e.g. `("--no-limits",)`.
+
+    Raises:
+        RuntimeError: on entering, when the platform does not come up within 20 s.
+    """
+
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        self._command = [sys.executable, "-m", "prime_local", "serve", *options]
+        self._process: subprocess.Popen[bytes] | None = None
+        # A proxy of this machine must not come between.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self.url = ""
+        self.api_key = ""
+        self.pid = 0
+        self.env: dict[str, str] = {}
+
+    def __enter__(self) -> PlatformProcess:
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log
+        )
+        try:
+            ready = json.loads(self._ready_line(self._process))
+        except BaseException:
+            self.close()
+            raise
+        self.url, self.api_key, self.pid = ready["url"], ready["api_key"], ready["pid"]
+        self.env = ready["env"]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the platform and every sandbox; harmless when repeated."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        self._log.close()
+
+    def ledger(self) -> LedgerSnapshot:
+        """Return what happened since the start or the last reset."""
+        return cast(LedgerSnapshot, self._call("GET", "/_local/ledger"))
+
+    def reset(self) -> None:
+        """End every sandbox and forget all but the API key and the time."""
+        self._call("POST", "/_local/reset", {})
+
+    def advance(self, seconds: float) -> None:
+        """Move the platform clock forward by `seconds`, at least 0."""
+        self._call("POST", "/_local/clock/advance", {"seconds": seconds})
+
+    def add_faults(self, *rules: FaultRule) -> None:
+        self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})
+
+    def clear_faults(self) -> None:
+        self._call("DELETE", "/_local/faults")
+
+    def outage(self, seconds: float) -> None:
+        """Begin an outage: every connection breaks, new ones are refused for `seconds`."""
+        self._call("POST", "/_local/outage", {"seconds": seconds})
+
+    def _call(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method)
+        with self._opener.open(request, timeout=_CALL_SECONDS) as response:
+            return json.load(response)
+
+    def _ready_line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        deadline = time.monotonic() + _READY_SECONDS
+        line = b""
+        while not line.endswith(b"\n"):
+            readable, _, _ = select.select([process.stdout], [], [], deadline - time.monotonic())
+            piece = process.stdout.read1() if readable else b""  # type: ignore[attr-defined]
+            if not piece:
+                raise RuntimeError(f"prime-local did not come up:\n{self._log_text()}")
+            line += piece
+        return line
+
+    def _log_text(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            self._log.seek(0)
+            return self._log.read().decode(errors="replace")
+        return ""

@@ -1,0 +1,242 @@
+"""A raw HTTP client: these tests look at bytes, not through the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import time
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from prime_local import LocalPlatform
+
+START = "command_session.CommandSession/Start"
+SIGNAL = "command_session.CommandSession/SendSignal"
+
+
+@dataclass
+class Answer:
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class CommandResult:
+    """What a Start stream said, decoded from the JSON codec."""
+
+    status: int
+    events: list[dict[str, Any]] = field(default_factory=list)
+    end: dict[str, Any] | None = None
+    body: Any = None
+
+    def output(self, stream: str) -> str:
+        pieces = [event["data"].get(stream, "") for event in self.events if "data" in event]
+        return b"".join(base64.b64decode(piece) for piece in pieces).decode()
+
+    @property
+    def stdout(self) -> str:
+        return self.output("stdout")
+
+    @property
+    def stderr(self) -> str:
+        return self.output("stderr")
+
+    @property
+    def exit(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.events[-1]["end"]
+        return found
+
+    @property
+    def exit_code(self) -> int:
+        code: int = self.exit.get("exitCode", 0)
+        return code
+
+    @property
+    def error_code(self) -> str | None:
+        return self.end["error"]["code"] if self.end and "error" in self.end else None
+
+
+class RawClient:
+    def __init__(self, session: aiohttp.ClientSession, url: str, api_key: str) -> None:
+        self.session = session
+        self.url = url
+        self.key = {"Authorization": f"Bearer {api_key}"}
+
+    async def call(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        data = None if body is None else json.dumps(body)
+        async with self.session.request(
+            method, self.url + path, data=data, headers=self.key if headers is None else headers
+        ) as response:
+            text = await response.read()
+            parsed = json.loads(text) if response.content_type == "application/json" else text
+            return Answer(response.status, parsed, dict(response.headers))
+
+    async def create(self, **fields: object) -> dict[str, Any]:
+        body = {"name": "box", "docker_image": "python:3.11-slim", **fields}
+        answer = await self.call("POST", "/api/v1/sandbox", body)
+        assert answer.status == 201, answer.body
+        created: dict[str, Any] = answer.body
+        return created
+
+    async def get(self, sandbox: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.call("GET", f"/api/v1/sandbox/{sandbox['id']}")
+        assert answer.status == 200, answer.body
+        found: dict[str, Any] = answer.body
+        return found
+
+    async def until(self, sandbox: dict[str, Any], *states: str) -> dict[str, Any]:
+        deadline = time.monotonic() + 10
+        while (found := await self.get(sandbox))["status"] not in states:
+            assert time.monotonic() < deadline, found
+            await asyncio.sleep(0.01)
+        return found
+
+    async def running(self, **fields: object) -> dict[str, Any]:
+        created = await self.create(**fields)
+        await self.until(created, "RUNNING")
+        return created
+
+    def gateway(self, sandbox: dict[str, Any], method: str = START) -> str:
+        auth = sandbox["gatewayAuth"]
+        return f"{auth['gateway_url']}/{auth['user_ns']}/{auth['job_id']}/{method}"
+
+    def gateway_headers(self, sandbox: dict[str, Any], content_type: str) -> dict[str, str]:
+        token = sandbox["gatewayAuth"]["token"]
+        return {"Authorization": f"Bearer {token}", "Content-Type": content_type}
+
+    def start(
+        self,
+        sandbox: dict[str, Any],
+        script: str,
+        *,
+        timeout_ms: int | None = 20_000,
+        session_uuid: str | None = None,
+        **spec: object,
+    ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Open a Start stream with the JSON codec."""
+        message: dict[str, Any] = {
+            "command": {"cmd": "/bin/bash", "args": ["-c", script], **spec},
+            "stdin": False,
+        }
+        if session_uuid is not None:
+            message["sessionUuid"] = session_uuid
+        headers = self.gateway_headers(sandbox, "application/connect+json")
+        if timeout_ms is not None:
+            headers["Connect-Timeout-Ms"] = str(timeout_ms)
+        payload = json.dumps(message).encode()
+        body = b"\0" + len(payload).to_bytes(4, "big") + payload
+        return self.session.post(self.gateway(sandbox), data=body, headers=headers)
+
+    async def run(self, sandbox: dict[str, Any], script: str, **options: Any) -> CommandResult:
+        async with self.start(sandbox, script, **options) as response:
+            return await read_stream(response)
+
+    async def signal(self, sandbox: dict[str, Any], **message: object) -> Answer:
+        async with self.session.post(
+            self.gateway(sandbox, SIGNAL),
+            data=json.dumps(message),
+            headers=self.gateway_headers(sandbox, "application/json"),
+        ) as response:
+            return Answer(response.status, await response.json(), dict(response.headers))
+
+
+async def read_event(response: aiohttp.ClientResponse) -> tuple[int, dict[str, Any]]:
+    head = await response.content.readexactly(5)
+    payload = await response.content.readexactly(int.from_bytes(head[1:], "big"))
+    return head[0], json.loads(payload)
+
+
+async def read_stream(response: aiohttp.ClientResponse) -> CommandResult:
+    result = CommandResult(response.status)
+    if response.content_type == "application/json":
+        result.body = await response.json()
+        return result
+    while True:
+        flags, message = await read_event(response)
+        if flags & 2:
+            result.end = message
+            assert await response.content.read() == b""
+            return result
+        result.events.append(message["event"])
+
+
+def process_exists(pid: int) -> bool:
+    """Say whether a process runs; one that only waits to be reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def until_gone(pid: int, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while process_exists(pid):
+        assert time.monotonic() < deadline, f"process {pid} still runs"
+        await asyncio.sleep(0.01)
+
+
+async def read_pid(path: Path) -> int:
+    """Wait until a command has written a process id into a file."""
+    deadline = time.monotonic() + 10
+    while not (text := _text(path)).endswith("\n"):
+        assert time.monotonic() < deadline, f"nothing in {path}"
+        await asyncio.sleep(0.01)
+    return int(text)
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+Opened = tuple[LocalPlatform, RawClient]
+OpenPlatform = Callable[..., Awaitable[Opened]]
+
+
+@pytest.fixture
+async def open_platform() -> AsyncIterator[OpenPlatform]:
+    """Start platforms with options of the test's choice."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start(**options: Any) -> Opened:
+            platform = await stack.enter_async_context(LocalPlatform(**options))
+            return platform, await stack.enter_async_context(_client(platform))
+
+        yield start
+
+
+@pytest.fixture
+async def client(prime_platform: LocalPlatform) -> AsyncIterator[RawClient]:
+    async with _client(prime_platform) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def _client(platform: LocalPlatform) -> AsyncIterator[RawClient]:
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=30)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield RawClient(session, platform.url, platform.api_key)
+
+
+@pytest.fixture
+def helpers() -> Any:
+    """The functions of this file: test folders are no packages, so nothing can import it."""
+    return types.SimpleNamespace(
+        read_event=read_event,
+        read_stream=read_stream,
+        process_exists=process_exists,
+        until_gone=until_gone,
+        read_pid=read_pid,
+    )
