@@ -59,7 +59,7 @@ RULES = Rules(
     },
     texts={
         "prime_sandboxes.AsyncSandboxClient": (
-            Replacement("in place of ``api_key``;", "in place of its own;"),
+            Replacement("in place of ``api_key``.", "in place of its own."),
         ),
     },
     made_by={

@@ -48,8 +48,11 @@ async def failure_of_answer(response: aiohttp.ClientResponse) -> Failure:
 
 
 def _cause(error: BaseException) -> Exception:
-    """An exception of the transport without its traceback: the frames there hold the key."""
-    return TransportCause(f"{type(error).__name__}: {error}")
+    """An exception of the transport without its traceback: the frames there hold the key.
+
+    Of its text only the gist is kept, since the whole may quote a proxy's URL with its password.
+    """
+    return TransportCause(f"{type(error).__name__}: {_gist(error)}")
 
 
 class TransportCause(Exception):
@@ -94,7 +97,8 @@ def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> F
         failure = Failure(
             Outcome.NOT_SENT,
             APIConnectionError(
-                f"The proxy refused to connect to {host}: {_gist(error)}", sent="no"
+                f"The proxy refused to connect to {host}: HTTP {error.status} {_gist(error)}",
+                sent="no",
             ),
         )
     elif isinstance(error, aiohttp.ClientResponseError) or (

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-__all__ = ["PerLoop"]
+__all__ = ["PerLoop", "dispose_all"]
 
 T = TypeVar("T")
 
@@ -45,7 +45,9 @@ class PerLoop(Generic[T]):
         value = self._values.get(loop)
         if value is None:
             for old in [old for old in list(self._values) if old.is_closed()]:
-                self._dispose(old, self._values.pop(old))
+                stale = self._values.pop(old, None)  # another thread may have been faster
+                if stale is not None:
+                    self._dispose(old, stale)
             value = self._values[loop] = self._make()
         return value
 
@@ -54,6 +56,11 @@ class PerLoop(Generic[T]):
         while self._values:
             yield self._values.popitem()
 
+    def dispose(self) -> None:
+        """Ends every loop's object."""
+        for loop, value in self.pop_all():
+            self._dispose(loop, value)
+
     def __bool__(self) -> bool:
         return bool(self._values)
 
@@ -61,6 +68,12 @@ class PerLoop(Generic[T]):
         """Lets go of the objects without ending them, in a forked child."""
         _of_parent.append(self._values)
         self._values = {}
+
+
+def dispose_all() -> None:
+    """Ends the objects of all loops, when the interpreter exits."""
+    for instance in list(_instances):
+        instance.dispose()
 
 
 def _after_fork_in_child() -> None:

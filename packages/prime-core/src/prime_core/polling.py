@@ -105,13 +105,17 @@ class PollSchedule(Generic[K, V]):
             async with timeout_at(deadline + LAST_LOOK_GRACE):
                 return await waiter.future
         except asyncio.TimeoutError:
-            raise PollTimeout(waiter.last_error) from None
+            if waiter.future.cancelled():
+                raise PollTimeout(waiter.last_error) from None
+            return waiter.future.result()  # an answer of the last moment, or a timeout in it
         finally:
             waiters = self._waiters.get(key, [])
             if waiter in waiters:
                 waiters.remove(waiter)
             if not waiters:
                 self._waiters.pop(key, None)
+            if not self._waiters:
+                self._wake.set()  # the schedule has nobody left to tick for
 
     def close(self) -> None:
         """Ends every wait with a RuntimeError."""

@@ -22,7 +22,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from prime_core.errors import APIConnectionError, RateLimitError, ServerError
-from prime_core.sync import across, loop_thread
+from prime_core.per_loop import dispose_all
+from prime_core.sync import across, catch_up, loop_thread
 
 __all__ = ["Obligation", "Reaper", "reaper"]
 
@@ -155,6 +156,13 @@ class Reaper:
                 concurrent.futures.wait(started, timeout=left)
         for obligation in list(self._owed):
             logger.error("%s was left behind at exit.", obligation.description)
+        self._close_connections()
+
+    def _close_connections(self) -> None:
+        """Closes what a program forgot to close, before the loop thread stops for good."""
+        dispose_all()
+        with contextlib.suppress(KeyboardInterrupt):
+            catch_up(seconds=1.0)
 
     def forget(self) -> None:
         """Owes nothing any more, in a forked child: the parent answers for it."""

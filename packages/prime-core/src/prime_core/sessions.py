@@ -133,8 +133,7 @@ class LoopStates:
 
     def dispose(self) -> None:
         """Closes every loop's session from anywhere, without waiting for it."""
-        for loop, state in self._states.pop_all():
-            _dispose(loop, state)
+        self._states.dispose()
 
     @property
     def open(self) -> bool:

@@ -26,6 +26,7 @@ from typing_extensions import Self
 __all__ = [
     "Facade",
     "across",
+    "catch_up",
     "enter",
     "from_iterable",
     "in_thread",
@@ -109,6 +110,12 @@ def loop_thread() -> LoopThread:
         if _current is None:
             _current = LoopThread()
         return _current
+
+
+def catch_up(seconds: float) -> None:
+    """Waits until the loop thread, if there is one, has done what it was handed so far."""
+    if _current is not None:
+        concurrent.futures.wait([_current.submit(asyncio.sleep(0))], timeout=seconds)
 
 
 def _after_fork_in_child() -> None:

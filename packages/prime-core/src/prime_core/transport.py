@@ -29,7 +29,7 @@ from prime_core.errors import APIError, ConfigurationError
 from prime_core.operations import Operation, RateLimit
 from prime_core.outcomes import Failure
 from prime_core.retries import Retries, RetryQuota, ThrottleLog
-from prime_core.sessions import LoopStates
+from prime_core.sessions import LoopState, LoopStates
 
 __all__ = ["AsyncTransport", "TransportSettings"]
 
@@ -248,36 +248,38 @@ class AsyncTransport:
         Raises:
             APIError: the last real failure, with attempts and elapsed time.
         """
-        result = await attempt(call, self._states.get())
+        state = self._states.get()
+        result = await attempt(call, state)
         if isinstance(result, Failure):
-            result = await self._try_again(call, result)
+            result = await self._try_again(call, result, state)
             if isinstance(result, Failure):
                 if _deleted_before(call, result):
                     return await call.read(204, NoBody())
                 raise _finished(call, result.error)
         return result
 
-    async def _try_again(self, call: Call[T], failure: Failure) -> T | Failure:
-        state = self._states.get()
+    async def _try_again(self, call: Call[T], failure: Failure, state: LoopState) -> T | Failure:
         loop = asyncio.get_running_loop()
-        scope = state.scope(call.operation.scope)
-        health = state.host(call.target.origin)
         budgets = Retries(
             call.operation, self._quota, self._throttle_log, self.settings.max_throttle_wait
         )
         first: Failure | None = failure
 
         async def again() -> T | Failure:
-            nonlocal first
+            nonlocal first, state
             if first is not None:  # tenacity starts from the failure that we have already
                 known, first = first, None
                 return known
-            return await attempt(call, self._states.get())
+            state = self._states.get()  # a new one when the client was closed meanwhile
+            return await attempt(call, state)
 
         def granted(result: T | Failure) -> bool:
-            left = call.deadline - loop.time()
             return isinstance(result, Failure) and budgets.grant(
-                result, scope, health, left, call.throttled
+                result,
+                state.scope(call.operation.scope),
+                state.host(call.target.origin),
+                call.deadline - loop.time(),
+                call.throttled,
             )
 
         retrying = AsyncRetrying(retry=retry_if_result(granted), wait=lambda _: budgets.delay)

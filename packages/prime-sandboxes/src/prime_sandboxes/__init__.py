@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from prime_core.errors import APIError as APIError
     from prime_core.errors import APIResponseError as APIResponseError
     from prime_core.errors import APITimeoutError as APITimeoutError
-    from prime_core.errors import APITimeoutError as TimeoutError  # noqa: F401
     from prime_core.errors import BadRequestError as BadRequestError
     from prime_core.errors import ConfigurationError as ConfigurationError
     from prime_core.errors import ConflictError as ConflictError
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import VolumeMount as VolumeMount
     from prime_sandboxes.outcomes import Outcome as Outcome
     from prime_sandboxes.outcomes import Timings as Timings
+
+    TimeoutError = APITimeoutError
 
 __version__ = "0.1.0"
 

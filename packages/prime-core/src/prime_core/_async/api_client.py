@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import ssl
+import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -79,6 +80,19 @@ class AsyncAPIClient:
             ssl_context=ssl_context,
         )
         self._transport = AsyncTransport(self.config, settings)
+        # The clients that use these connections; the last to close closes them.
+        self._users: weakref.WeakSet[object] = weakref.WeakSet()
+
+    def _share(self, user: object) -> AsyncTransport:
+        self._users.add(user)
+        return self._transport
+
+    async def _release(self, user: object) -> None:
+        self._users.discard(user)
+        if self._users:
+            await reaper.drain(self._transport)
+        else:
+            await self.aclose()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.config, self._transport.settings)
@@ -179,7 +193,10 @@ class AsyncAPIClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections."""
+        """Waits, at most 15 s, for clean-up under way, then closes the connections.
+
+        A later call opens new ones.
+        """
         await reaper.drain(self._transport)
         await self._transport.aclose()
 

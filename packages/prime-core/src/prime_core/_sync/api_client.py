@@ -157,5 +157,8 @@ class APIClient(Facade[AsyncAPIClient]):
         leave(self._async, kind, error, traceback)
 
     def close(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections."""
+        """Waits, at most 15 s, for clean-up under way, then closes the connections.
+
+        A later call opens new ones.
+        """
         run(self._async.aclose())

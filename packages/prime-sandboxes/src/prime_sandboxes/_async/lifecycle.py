@@ -101,6 +101,9 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
     async def get(self, sandbox_id: str) -> Sandbox:
         """Reads a sandbox.
 
+        Args:
+            sandbox_id: the sandbox.
+
         Raises:
             NotFoundError: there is none of this id that the caller can see.
             APIError: any other failure.
@@ -178,6 +181,11 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
 
     async def delete(self, sandbox_id: str) -> JSONObject:
         """Ends and deletes a sandbox.
+
+        Follows the documented page "sandboxes/lifecycle".
+
+        Args:
+            sandbox_id: the sandbox; one that has ended already is no error.
 
         Returns:
             The platform's answer, such as ``{"success": true}``; empty when an earlier
@@ -269,6 +277,12 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
 
     async def get_logs(self, sandbox_id: str) -> str:
         """Reads a sandbox's log text.
+
+        Args:
+            sandbox_id: the sandbox, also an ended one.
+
+        Returns:
+            All that its start command wrote, as far as the platform keeps it.
 
         Raises:
             NotFoundError: there is none of this id that the caller can see.

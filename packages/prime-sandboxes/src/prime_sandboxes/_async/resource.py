@@ -21,12 +21,20 @@ class AsyncSandboxResource:
     """
 
     def __init__(self, client: AsyncAPIClient) -> None:
-        self.client: AsyncAPIClient = client
-        self._transport = client._transport
-        self._gateway = Gateway(client._transport)
+        self._client = client
+        self._transport = client._share(self)
+        self._gateway = Gateway(self._transport)
+
+    @property
+    def client(self) -> AsyncAPIClient:
+        """The connections, to share with other clients."""
+        return self._client
 
     async def get_error_context(self, sandbox_id: str) -> ErrorContext:
         """Reads a sandbox's state and the cause of its failure, at less cost than `get`.
+
+        Args:
+            sandbox_id: the sandbox, also an ended one.
 
         Raises:
             NotFoundError: there is none of this id that the caller can see.

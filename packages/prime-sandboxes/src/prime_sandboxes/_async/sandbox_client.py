@@ -8,7 +8,6 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
-from prime_core.reaper import reaper
 from prime_sandboxes._async.commands import AsyncSandboxCommands
 from prime_sandboxes._async.fleet import AsyncFleet
 from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
@@ -34,8 +33,7 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
             them.
         max_keepalive_connections: accepted for compatibility; an idle connection is closed
             after 15 s, however many there are.
-        client: connections to share with other clients, in place of ``api_key``; they are
-            not closed with this client.
+        client: connections to share with other clients, in place of ``api_key``.
     """
 
     def __init__(
@@ -48,14 +46,13 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
     ) -> None:
         if client is not None and api_key is not None:
             raise ValueError("pass api_key or client, not both")
-        self._owns_client = client is None
         super().__init__(
             client
             or AsyncAPIClient(api_key, user_agent=USER_AGENT, max_connections=max_connections)
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self.client, self._owns_client)
+        return _restore, (type(self), self.client)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> AsyncFleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.
@@ -78,21 +75,17 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections."""
+        """Waits, at most 15 s, for clean-up under way, then closes the connections.
+
+        Shared connections are closed by the last client that uses them.
+        """
         self._gateway.clear()
         self._close_schedules()
-        if self._owns_client:
-            await self.client.aclose()
-        else:
-            await reaper.drain(self._transport)
+        await self.client._release(self)
 
     def __repr__(self) -> str:
         return f"AsyncSandboxClient({self.client!r})"
 
 
-def _restore(
-    cls: type[AsyncSandboxClient], client: AsyncAPIClient, owned: bool
-) -> AsyncSandboxClient:
-    sandboxes = cls(client=client)
-    sandboxes._owns_client = owned
-    return sandboxes
+def _restore(cls: type[AsyncSandboxClient], client: AsyncAPIClient) -> AsyncSandboxClient:
+    return cls(client=client)

@@ -54,6 +54,9 @@ class SandboxLifecycle(SandboxResource):
     def get(self, sandbox_id: str) -> Sandbox:
         """Reads a sandbox.
 
+        Args:
+            sandbox_id: the sandbox.
+
         Raises:
             NotFoundError: there is none of this id that the caller can see.
             APIError: any other failure.
@@ -105,6 +108,11 @@ class SandboxLifecycle(SandboxResource):
 
     def delete(self, sandbox_id: str) -> JSONObject:
         """Ends and deletes a sandbox.
+
+        Follows the documented page "sandboxes/lifecycle".
+
+        Args:
+            sandbox_id: the sandbox; one that has ended already is no error.
 
         Returns:
             The platform's answer, such as ``{"success": true}``; empty when an earlier
@@ -160,6 +168,12 @@ class SandboxLifecycle(SandboxResource):
 
     def get_logs(self, sandbox_id: str) -> str:
         """Reads a sandbox's log text.
+
+        Args:
+            sandbox_id: the sandbox, also an ended one.
+
+        Returns:
+            All that its start command wrote, as far as the platform keeps it.
 
         Raises:
             NotFoundError: there is none of this id that the caller can see.

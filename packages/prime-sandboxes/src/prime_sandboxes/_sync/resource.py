@@ -23,10 +23,14 @@ class SandboxResource(Facade[AsyncSandboxResource]):
 
     @property
     def client(self) -> APIClient:
+        """The connections, to share with other clients."""
         return APIClient._wrap(self._async.client)
 
     def get_error_context(self, sandbox_id: str) -> ErrorContext:
         """Reads a sandbox's state and the cause of its failure, at less cost than `get`.
+
+        Args:
+            sandbox_id: the sandbox, also an ended one.
 
         Raises:
             NotFoundError: there is none of this id that the caller can see.

@@ -28,8 +28,7 @@ class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxWaiting):
     Follows the documented page "sandboxes/sdk".
 
     Args:
-        api_client: connections to share with other clients, in place of its own; they are
-            not closed with this client.
+        api_client: connections to share with other clients, in place of its own.
     """
 
     _async: AsyncSandboxClient
@@ -59,5 +58,8 @@ class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxWaiting):
         leave(self._async, kind, error, traceback)
 
     def close(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections."""
+        """Waits, at most 15 s, for clean-up under way, then closes the connections.
+
+        Shared connections are closed by the last client that uses them.
+        """
         run(self._async.aclose())

@@ -183,7 +183,12 @@ class SandboxStatusLookupError(ResponseModel):
 
 
 class BatchSandboxStatusResponse(ResponseModel):
-    """States of many sandboxes: each id asked for stands in exactly one of the lists."""
+    """States of many sandboxes: each id asked for stands in exactly one of the lists.
+
+    Attributes:
+        statuses: the states that could be read, in the order asked for.
+        errors: the sandboxes whose state could not be read.
+    """
 
     statuses: list[SandboxStatusSnapshot]
     errors: list[SandboxStatusLookupError]
