@@ -118,6 +118,25 @@ async def test_endless_input_is_pulled_only_as_outcomes_are_taken(
     assert prime_platform.ledger()["sandboxes"]["live"] == 0
 
 
+async def test_an_async_generator_of_items_is_closed_when_the_fleet_is_left(
+    client: AsyncSandboxClient,
+) -> None:
+    closed = False
+
+    async def items() -> AsyncIterator[int]:
+        nonlocal closed
+        try:
+            for item in range(1000):
+                yield item
+        finally:
+            closed = True
+
+    async with client.fleet(limit=2) as fleet:
+        async for _ in fleet.map(double, items(), request=REQUEST):
+            break
+    assert closed
+
+
 async def test_an_exception_of_the_function_is_a_value_unless_asked_otherwise(
     prime_platform: LocalPlatform, client: AsyncSandboxClient
 ) -> None:

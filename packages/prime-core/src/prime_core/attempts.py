@@ -14,6 +14,7 @@ from prime_core.calls import Call
 from prime_core.deadlines import timeout_at
 from prime_core.errors import APIResponseError
 from prime_core.failures import (
+    closed_failure,
     down_failure,
     failure_of_answer,
     failure_of_transport,
@@ -55,6 +56,9 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     refusal = await _acquire(call, state, pool, loop)
     if refusal is not None:
         return refusal
+    if state.session.closed:  # meanwhile; another attempt opens a new one
+        pool.release()
+        return closed_failure()
     began = time.monotonic()
     before = call.unresolved
     call.attempts += 1

@@ -18,9 +18,9 @@ Query: TypeAlias = "Mapping[str, str | int | bool | Sequence[str] | None]"
 
 def splice(body: bytes, fields: Mapping[str, str]) -> bytes:
     """Puts fields into the bytes of a JSON object without parsing it."""
-    head = json.dumps(dict(fields), separators=(",", ":")).encode()[:-1]
+    head = ",".join([f'"{name}":{json.dumps(value)}' for name, value in fields.items()])
     rest = body.lstrip()[1:].lstrip()
-    return head + (b"" if rest.startswith(b"}") else b",") + rest
+    return f"{{{head}{'' if rest.startswith(b'}') else ','}".encode() + rest
 
 
 def join_url(

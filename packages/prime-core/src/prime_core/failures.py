@@ -13,6 +13,7 @@ from prime_core.errors import APIConnectionError, APIResponseError, APITimeoutEr
 from prime_core.outcomes import Failure, Outcome, error_of, parse_retry_after
 
 __all__ = [
+    "closed_failure",
     "down_failure",
     "failure_of_answer",
     "failure_of_transport",
@@ -159,6 +160,13 @@ def pool_failure(call: Call[T]) -> Failure:
             sent="no",
             phase="pool",
         ),
+    )
+
+
+def closed_failure() -> Failure:
+    return Failure(
+        Outcome.NOT_SENT,
+        APIConnectionError("The client was closed before this was sent.", sent="no"),
     )
 
 

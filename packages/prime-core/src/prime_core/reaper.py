@@ -64,10 +64,14 @@ class Obligation:
 
     def settle(self) -> None:
         """Nothing is to be undone any more."""
-        self._reaper._owed.pop(self, None)
+        self._reaper._settle(self)
 
     def call_in(self) -> concurrent.futures.Future[None]:
-        """Undoes it now, on the reaper's loop; the result arrives when that is done."""
+        """Undoes it now, on the reaper's loop, if it is still owed.
+
+        Returns:
+            What has a result when that is done.
+        """
         return self._reaper._start(self)
 
 
@@ -95,12 +99,19 @@ class Reaper:
         return obligation
 
     def _start(self, obligation: Obligation) -> concurrent.futures.Future[None]:
-        with self._lock:
-            future = self._owed.get(obligation)
-            if future is None or future.done():
-                future = loop_thread().submit(self._undo(obligation))
-                self._owed[obligation] = future
+        with self._lock:  # so that it is not done before it is noted as started
+            if obligation not in self._owed:
+                done: concurrent.futures.Future[None] = concurrent.futures.Future()
+                done.set_result(None)
+                return done
+            future = self._owed[obligation]
+            if future is None:
+                future = self._owed[obligation] = loop_thread().submit(self._undo(obligation))
             return future
+
+    def _settle(self, obligation: Obligation) -> None:
+        with self._lock:
+            self._owed.pop(obligation, None)
 
     async def _undo(self, obligation: Obligation) -> None:
         """Undoes an obligation, again and again while the platform fails, bounded in time."""
@@ -126,13 +137,15 @@ class Reaper:
             )
             raise
         finally:
-            self._owed.pop(obligation, None)
+            self._settle(obligation)
 
     async def drain(self, owner: object, patience: float = EXIT_PATIENCE) -> None:
         """Waits for the clean-up that has started for an owner, on the caller's loop."""
-        started = [f for o, f in self._owed.items() if o.owner is owner and f is not None]
+        # A copy, since the loop thread takes out what is done meanwhile.
+        owed = list(self._owed.items())
+        started = [future for obligation, future in owed if obligation.owner is owner and future]
         if started:
-            waits = [asyncio.ensure_future(across(future)) for future in started]
+            waits = [asyncio.ensure_future(_outlast(future)) for future in started]
             try:
                 await asyncio.wait(waits, timeout=patience)
             finally:
@@ -168,6 +181,12 @@ class Reaper:
         """Owes nothing any more, in a forked child: the parent answers for it."""
         self._owed = {}
         self._lock = threading.Lock()
+
+
+async def _outlast(future: concurrent.futures.Future[None]) -> None:
+    """Waits for the end of an undoing; what went wrong there is said by `_undo`."""
+    with contextlib.suppress(Exception):
+        await across(future)
 
 
 reaper = Reaper()

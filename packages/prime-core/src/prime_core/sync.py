@@ -92,8 +92,8 @@ def _result(future: concurrent.futures.Future[T]) -> T:
         try:
             return future.result(WAIT_SLICE)
         except concurrent.futures.TimeoutError:
-            if future.done():
-                raise
+            if future.done():  # the timeout is the coroutine's own, or it ended just now
+                return future.result()
 
 
 _current: LoopThread | None = None
@@ -134,12 +134,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine on the loop thread and waits for its result.
 
     Raises:
-        RuntimeError: when called on the loop thread itself, which would wait for ever.
+        RuntimeError: when called on the loop thread itself, or after atexit, where it would
+            wait for ever.
     """
     thread = loop_thread()
     if threading.current_thread() is thread.thread:
         coroutine.close()
         raise RuntimeError("A sync client was called on its own loop thread; await the async one.")
+    if sys.is_finalizing():
+        coroutine.close()
+        raise RuntimeError("A sync client was called after the end of the program.")
     _warn_of_blocked_loop()
     return thread.run(coroutine)
 
@@ -160,7 +164,7 @@ def _warn_of_blocked_loop() -> None:
     warnings.warn(
         "A sync Prime client blocks the running event loop; use the Async client here.",
         RuntimeWarning,
-        stacklevel=5,
+        stacklevel=4,  # past the generated method that calls `run`
     )
 
 
@@ -188,9 +192,14 @@ async def across(future: concurrent.futures.Future[T]) -> T:
 def enter(context: AbstractAsyncContextManager[T]) -> T:
     """Enters an async context manager; its ``_main_thread_guard``, if any, in this thread."""
     guard = getattr(context, "_main_thread_guard", None)
-    if guard is not None:
-        guard.enter()
-    return run(context.__aenter__())
+    if guard is None:
+        return run(context.__aenter__())
+    guard.enter()
+    try:
+        return run(context.__aenter__())
+    except BaseException:
+        guard.leave()
+        raise
 
 
 def leave(
@@ -228,7 +237,8 @@ def _steps(source: AsyncIterator[T]) -> Iterator[T]:
             yield item[0]
     finally:
         close = getattr(source, "aclose", None)
-        if close is not None:
+        # An iterator that is left over at exit is collected when no thread runs any more.
+        if close is not None and not sys.is_finalizing():
             run(close())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
@@ -104,6 +105,9 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
             raise
         except BaseException as error:  # of the caller's iterable
             self.end(error)
+        finally:
+            if inspect.isasyncgen(self._items):  # nobody else holds it
+                await self._items.aclose()
         self._total = count
         self._arrived.set()
 
