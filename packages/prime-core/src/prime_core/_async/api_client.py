@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 import ssl
 import weakref
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ __all__ = ["AsyncAPIClient"]
 JSONObject: TypeAlias = dict[str, Any]
 
 _SAFE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+# Anything else could end the request line, and with it the route, early.
+_ENDPOINT = re.compile(r"/[\x21\x22\x24-\x7e]*")
 
 
 class AsyncAPIClient:
@@ -142,13 +145,16 @@ class AsyncAPIClient:
         Raises:
             APIError: one of its subclasses says what failed.
             ConfigurationError: without an API key.
-            ValueError: an unknown method, or an endpoint without its leading slash.
+            ValueError: an unknown method, or an endpoint that is no encoded path.
         """
         verb = method.upper()
         if verb not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             raise ValueError(f"method is GET, POST, PUT, PATCH or DELETE, not {method!r}")
-        if not endpoint.startswith("/"):
-            raise ValueError(f"endpoint starts with a slash, unlike {endpoint!r}")
+        if not _ENDPOINT.fullmatch(endpoint) or ("?" in endpoint and params):
+            raise ValueError(
+                "endpoint is a percent-encoded path that starts with a slash, with its query in "
+                f"params, unlike {endpoint!r}"
+            )
         repeatable = verb in _SAFE_METHODS or (verb == "POST" and idempotent_post)
         operation = Operation(
             id=f"{verb} {endpoint}",

@@ -122,7 +122,7 @@ class APIClient(Facade[AsyncAPIClient]):
         Raises:
             APIError: one of its subclasses says what failed.
             ConfigurationError: without an API key.
-            ValueError: an unknown method, or an endpoint without its leading slash.
+            ValueError: an unknown method, or an endpoint that is no encoded path.
         """
         return run(self._async.request(method, endpoint, params, json, timeout, idempotent_post))
 

@@ -1,0 +1,72 @@
+"""Requests as bytes and URLs: nothing is lost, nothing is added."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rows import READ, READ_ONE
+
+from prime_core.encoding import join_url, splice
+
+NAMES = st.text(min_size=1, max_size=10)
+FIELDS = st.sampled_from(["team_id", "idempotency_key", "teamId"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+BLANKS = st.sampled_from(["", " ", "\n\t "])
+
+
+@given(
+    st.dictionaries(NAMES | FIELDS, VALUES, max_size=4),
+    st.dictionaries(FIELDS, st.text(max_size=20), min_size=1, max_size=2),
+    BLANKS,
+    BLANKS,
+    st.booleans(),
+)
+def test_fields_are_put_into_a_body_as_if_it_had_been_parsed(
+    body: dict[str, object], fields: dict[str, str], before: str, after: str, ascii_only: bool
+) -> None:
+    text = before + json.dumps(body, ensure_ascii=ascii_only) + after
+    text = text.replace("{", "{" + before, 1)
+    # Of a name that is in both, the body's own counts: the caller said it.
+    assert json.loads(splice(text.encode(), fields)) == {**fields, **body}
+
+
+def test_a_body_keeps_its_bytes() -> None:
+    assert splice(b'{"a":1.0}', {"k": "v"}) == b'{"k":"v","a":1.0}'
+    assert splice(b"{}", {"k": "v"}) == b'{"k":"v"}'
+
+
+@given(st.text(min_size=1, max_size=30).filter(lambda text: text not in (".", "..")))
+def test_a_path_parameter_comes_back_as_one_segment(value: str) -> None:
+    url = join_url("http://h", READ_ONE, {"thing_id": value}, None)
+    segments = url.raw_path.split("/")
+    assert segments[:4] == ["", "api", "v1", "thing"]
+    assert urllib.parse.unquote(segments[4]) == value
+    assert segments[5:] == ["part"]
+    assert url.raw_query_string == ""
+    assert url.host == "h"
+
+
+@given(st.dictionaries(NAMES, st.text(max_size=20) | st.integers() | st.lists(NAMES, max_size=3)))
+def test_a_query_comes_back_as_it_was(query: dict[str, str | int | list[str]]) -> None:
+    url = join_url("http://h", READ, None, query)
+    expected = [
+        (name, item)
+        for name, value in query.items()
+        for item in (value if isinstance(value, list) else [str(value)])
+    ]
+    found = urllib.parse.parse_qsl(url.raw_query_string, keep_blank_values=True)
+    assert found == expected
+    assert url.raw_path == "/api/v1/thing"
+
+
+def test_a_parameter_that_is_missing_is_noticed() -> None:
+    with pytest.raises(KeyError):
+        join_url("http://h", READ_ONE, {"other": "x"}, None)

@@ -1,0 +1,175 @@
+"""Every `Operation` row says what the contract says, and what has no row yet is known."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prime_sandboxes.operations
+from prime_core.operations import Operation, RateLimit
+from prime_local.contract import Contract, load_contract
+from prime_local.contract import Operation as Documented
+
+CONTRACT: Contract = load_contract()
+MODULES = [prime_sandboxes.operations]
+ROWS = {
+    name: value
+    for module in MODULES
+    for name, value in vars(module).items()
+    if isinstance(value, Operation)
+}
+
+# A retry attaches to the session, but what it wrote meanwhile is gone: worse than an error.
+STRICTER = {"command_session_start": "unsafe"}
+# The team of a bulk delete is the caller's to name, so that a scope is never widened for him.
+TEAM_OF_THE_CALLER = {"bulk_delete_sandboxes"}
+
+# Routes whose methods are still to come; the contract's legacy routes are none of them.
+TO_COME = {
+    "files": {"upload_file", "download_file", "read_file"},
+    "background jobs": {"batch_get_background_job_statuses"},
+    "live processes": {
+        "command_session_connect",
+        "command_session_list",
+        "command_session_update",
+        "command_session_stream_input",
+        "command_session_send_input",
+    },
+    "egress": {"get_egress_policy", "set_egress_policy"},
+    "SSH": {"create_ssh_session", "close_ssh_session"},
+    "checkpoints": {
+        "create_checkpoint",
+        "list_checkpoints",
+        "delete_sandbox_checkpoints",
+        "get_checkpoint",
+        "delete_checkpoint",
+        "batch_get_checkpoints",
+    },
+    "private networks": {
+        "create_lan_network",
+        "list_lan_networks",
+        "get_lan_network",
+        "delete_lan_network",
+        "set_lan_rules",
+        "put_lan_member",
+        "remove_lan_member",
+    },
+    "volumes": {
+        "create_sandbox_volume",
+        "list_sandbox_volumes",
+        "get_sandbox_volume",
+        "delete_sandbox_volume",
+        "publish_sandbox_volume",
+    },
+    "images": {
+        "list_images",
+        "update_images",
+        "initiate_image_build",
+        "get_image_build",
+        "start_image_build",
+        "list_image_builds",
+        "delete_image",
+        "upload_build_context",
+    },
+}
+
+each_row = pytest.mark.parametrize(("name", "row"), ROWS.items(), ids=ROWS)
+
+
+def documented(row: Operation) -> Documented:
+    return CONTRACT.operations[row.id]
+
+
+def schema_of_body(operation: Documented) -> dict[str, Any]:
+    body = CONTRACT.resolve(operation.spec.get("requestBody", {}))
+    media = body.get("content", {}).get("application/json", {})
+    return CONTRACT.resolve(media.get("schema", {}))
+
+
+@each_row
+def test_a_row_has_the_id_method_and_path_of_the_contract(name: str, row: Operation) -> None:
+    operation = documented(row)
+    assert name == row.id.upper()
+    assert (row.method, row.path) == (operation.method, operation.path)
+    assert operation.spec.get("x-status") != "legacy"
+
+
+def test_no_two_rows_are_about_one_route() -> None:
+    assert len({row.id for row in ROWS.values()}) == len(ROWS)
+    assert len({(row.method, row.path) for row in ROWS.values()}) == len(ROWS)
+
+
+@each_row
+def test_a_row_is_repeated_when_the_contract_allows_it(name: str, row: Operation) -> None:
+    words = {True: "safe", "with-idempotency-key": "keyed", False: "unsafe"}
+    allowed = words[documented(row).spec["x-retry-safe"]]
+    if row.id in STRICTER:
+        assert allowed != "unsafe", "an exception that is none any more"
+        allowed = STRICTER[row.id]
+    assert row.safety == allowed
+
+
+@each_row
+def test_a_key_travels_where_the_contract_has_it(name: str, row: Operation) -> None:
+    idempotency = documented(row).spec.get("x-idempotency")
+    assert row.key_field == (idempotency and idempotency["key"])
+    if row.key_field is not None:
+        assert row.safety == "keyed"
+        assert row.key_field in schema_of_body(documented(row))["properties"]
+
+
+@each_row
+def test_the_team_travels_where_the_contract_has_it(name: str, row: Operation) -> None:
+    operation = documented(row)
+    parameters = [CONTRACT.resolve(item) for item in operation.spec["parameters"]]
+    in_query = any((item["in"], item["name"]) == ("query", "team_id") for item in parameters)
+    in_body = "team_id" in schema_of_body(operation).get("properties", {})
+    if row.id in TEAM_OF_THE_CALLER:
+        assert in_query or in_body, "an exception that is none any more"
+        assert row.team == "none"
+    else:
+        assert row.team == ("query" if in_query else "body" if in_body else "none")
+
+
+@each_row
+def test_a_row_is_paced_by_documented_limits_alone(name: str, row: Operation) -> None:
+    spec = documented(row).spec
+    burst = spec.get("x-account-limits", {}).get("creation_burst") or spec.get("x-rate-limit", {})
+    if not burst or burst.get("evidence") == "older-description":
+        assert row.scope.limit is None
+    else:
+        assert row.scope.limit == RateLimit(burst["requests"], burst["per_seconds"])
+
+
+@each_row
+def test_long_lived_streams_have_a_pool_of_their_own(name: str, row: Operation) -> None:
+    streams = documented(row).spec.get("x-rpc", {}).get("server_streaming", False)
+    assert row.pool == ("stream" if streams else "control")
+
+
+@each_row
+def test_a_row_is_used(name: str, row: Operation) -> None:
+    folder = Path(inspect.getfile(prime_sandboxes)).parent
+    sources = [path for path in folder.rglob("*.py") if path.name != "operations.py"]
+    assert any(re.search(rf"\b{name}\b", path.read_text("utf-8")) for path in sources)
+
+
+def test_every_documented_route_has_a_row_or_is_known_to_come() -> None:
+    current = {
+        operation.id
+        for operation in CONTRACT.operations.values()
+        if operation.spec.get("x-status") != "legacy"
+    }
+    to_come = set[str]().union(*TO_COME.values())
+    assert {row.id for row in ROWS.values()} | to_come == current
+    assert not to_come & {row.id for row in ROWS.values()}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_scopes_with_one_name_are_one_scope(module: Any) -> None:
+    scopes = {row.scope for row in vars(module).values() if isinstance(row, Operation)}
+    assert len({scope.name for scope in scopes}) == len(scopes)

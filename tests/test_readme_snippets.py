@@ -1,0 +1,150 @@
+"""The Python snippets of the readmes and of the platform's documentation run unchanged.
+
+The documentation is read where it lies next to the repository, or where PRIME_SHARED says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_local import FaultRule, PlatformProcess
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("PRIME_SHARED") or ROOT.parent / "shared")
+DOCUMENTATION = SHARED / "docs" / "platform-docs.txt"
+
+pytestmark = pytest.mark.timeout(60)
+
+# What the feature pages assume to be there.
+CLIENT = """
+from prime_sandboxes import *
+client = SandboxClient(APIClient())
+"""
+SANDBOX = """
+sandbox = client.create(CreateSandboxRequest(name="docs", docker_image="python:3.11-slim"))
+client.wait_for_creation(sandbox.id)
+"""
+ASYNC = """
+import asyncio
+from prime_sandboxes import AsyncSandboxClient, CreateSandboxRequest
+"""
+LAUNCH = """
+asyncio.run(create_many(["python:3.11-slim", "debian:12", "python:3.12"]))
+"""
+
+# By page and heading: what comes before and after the snippet, and what it prints.
+SNIPPETS = {
+    ("sandboxes/overview", "Quickstart"): ("", "", r"Python 3\.\d+\.\d+\n\n"),
+    ("sandboxes/sdk", "Sync client"): ("", "", r"42\n\n"),
+    ("sandboxes/sdk", "Async client"): ("", "", r"42\n"),
+    ("sandboxes/sdk", "Launch a fleet"): (ASYNC, LAUNCH, r"Ready: batch-1, batch-2, batch-3\n"),
+    ("sandboxes/lifecycle", "Create a sandbox"): (CLIENT, "", ""),
+    ("sandboxes/lifecycle", "Start command"): (CLIENT, "", ""),
+    ("sandboxes/lifecycle", "Timeouts"): (CLIENT, "", ""),
+    ("sandboxes/lifecycle", "Labels"): (CLIENT, "", ""),
+    ("sandboxes/lifecycle", "Delete"): (CLIENT, "", r"Deleted: \[.*\], Failed: \[\]\n"),
+    ("sandboxes/commands", "Run a command"): (CLIENT + SANDBOX, "", r"42\n  0\n"),
+}
+# The other snippets create one sandbox and leave it running.
+CREATES = {"Launch a fleet": 3, "Delete": 0}
+CLEAN_UP = {"Quickstart", "Sync client", "Async client"}
+# What a snippet leaves in the variable `sandbox`.
+LEFT: dict[str, dict[str, Any]] = {
+    "Create a sandbox": {
+        "name": "analytics-lab",
+        "cpu_cores": 2,
+        "memory_gb": 4,
+        "disk_size_gb": 20,
+        "timeout_minutes": 240,
+    },
+    "Timeouts": {"timeout_minutes": -1, "idle_timeout_minutes": 15},
+    "Labels": {"labels": ["experiment", "ml-pipeline"]},
+}
+
+
+def python_blocks(document: Path) -> Iterator[tuple[str, str, str]]:
+    """Page, heading and code of every Python block of a document."""
+    page = heading = ""
+    block: list[str] | None = None
+    language = ""
+    for line in document.read_text("utf-8").splitlines():
+        if line.startswith("```"):
+            if block is None:
+                block, language = [], line[3:].partition(" ")[0]
+            else:
+                if language == "python":
+                    yield page, heading, "\n".join(block)
+                block = None
+        elif block is not None:
+            block.append(line)
+        elif line.startswith("Source: "):
+            page = line.partition("://")[2].partition("/")[2]
+        elif line.startswith("#"):
+            heading = line.lstrip("#").strip()
+
+
+@pytest.fixture
+def server(
+    prime_platform_server: PlatformProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PlatformProcess]:
+    prime_platform_server.reset()
+    for name in ("PRIME_TEAM_ID", "PRIME_USER_ID", "PRIME_CONTEXT", "PRIME_API_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in prime_platform_server.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    yield prime_platform_server
+    prime_platform_server.reset()
+
+
+@pytest.mark.skipif(not DOCUMENTATION.is_file(), reason="the documentation is not here")
+@pytest.mark.filterwarnings("ignore:unclosed Prime client:ResourceWarning")
+@pytest.mark.parametrize(("page", "heading"), SNIPPETS, ids=lambda part: part)
+def test_a_documented_snippet_runs_unchanged(
+    page: str, heading: str, server: PlatformProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes = [code for *where, code in python_blocks(DOCUMENTATION) if where == [page, heading]]
+    assert len(codes) == 1
+    before, after, printed = SNIPPETS[page, heading]
+    # Ids such as this one stand for the reader's own sandboxes.
+    server.add_faults(
+        FaultRule(
+            "delete_sandbox",
+            path_prefix="/api/v1/sandbox/sbx_123",
+            status=200,
+            body='{"success": true}',
+        )
+    )
+    names: dict[str, Any] = {"__name__": "snippet"}
+    exec(before + codes[0] + "\n" + after, names)
+    assert re.fullmatch(printed, capsys.readouterr().out)
+    for attribute, value in LEFT.get(heading, {}).items():
+        assert getattr(names["sandbox"], attribute) == value
+    sandboxes = server.ledger()["sandboxes"]
+    assert sandboxes["created"] == CREATES.get(heading, 1)
+    if heading in CLEAN_UP:
+        assert sandboxes["live"] == 0
+
+
+def readme_blocks() -> list[tuple[str, str]]:
+    """File and code of the Python blocks whose routes the local platform has."""
+    names = ["README.md", "packages/prime-sandboxes/README.md"]
+    return [(name, code) for name in names for _, _, code in python_blocks(ROOT / name)]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed Prime client:ResourceWarning")
+@pytest.mark.parametrize(("name", "code"), readme_blocks(), ids=lambda part: part[:34])
+def test_a_snippet_of_a_readme_runs_and_leaves_nothing_running(
+    name: str, code: str, server: PlatformProcess
+) -> None:
+    exec(code, {"__name__": "snippet"})
+    sandboxes = server.ledger()["sandboxes"]
+    assert sandboxes["created"] > 0
+    assert sandboxes["live"] == 0
