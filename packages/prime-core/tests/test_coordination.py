@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
 from prime_core.deadlines import wait_until
-from prime_core.pagination import iterate_pages
+from prime_core.pagination import Page, iterate_pages
 from prime_core.per_loop import PerLoop
 from prime_core.single_flight import SingleFlight
 
@@ -124,13 +124,13 @@ async def test_flushing_nothing_does_nothing() -> None:
 async def collect(pages: Sequence[Sequence[int]], more: Sequence[bool]) -> tuple[list[int], int]:
     asked = 0
 
-    async def fetch(page: int) -> tuple[Sequence[int], bool]:
+    async def fetch(number: int) -> Page[int]:
         nonlocal asked
         asked += 1
-        assert page == asked
-        return pages[page - 1], more[page - 1]
+        assert number == asked
+        return Page(pages[number - 1], 100, more[number - 1])
 
-    return [item async for item in iterate_pages(fetch, lambda item: item)], asked
+    return [item async for item in iterate_pages(fetch, 6, lambda item: item)], asked
 
 
 @given(st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=6), min_size=1, max_size=6))
@@ -148,14 +148,50 @@ async def test_an_empty_page_ends_the_list_whatever_is_said_of_a_next_one() -> N
 async def test_pages_are_read_only_as_they_are_needed() -> None:
     asked: list[int] = []
 
-    async def fetch(page: int) -> tuple[list[int], bool]:
-        asked.append(page)
-        return [page * 10, page * 10 + 1], True
+    async def fetch(number: int) -> Page[int]:
+        asked.append(number)
+        return Page([number * 10, number * 10 + 1], 100, True)
 
-    async for item in iterate_pages(fetch, lambda item: item):
+    async for item in iterate_pages(fetch, 2, lambda item: item):
         if item == 20:
             break
     assert asked == [1, 2]
+
+
+@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 40), max_size=12))
+def test_items_that_stay_are_found_while_others_vanish(
+    count: int, size: int, vanishing: list[int]
+) -> None:
+    async def run() -> None:
+        listed = list(range(count))
+        leaving = iter(vanishing)
+
+        async def fetch(number: int) -> Page[int]:
+            gone = next(leaving, None)
+            if gone in listed:
+                listed.remove(gone)
+            start = (number - 1) * size
+            page = listed[start : start + size]
+            return Page(page, len(listed), start + size < len(listed))
+
+        found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
+        assert len(set(found)) == len(found)
+        assert set(found) >= set(listed)
+
+    asyncio.run(run())
+
+
+async def test_a_list_whose_items_come_and_go_all_the_time_comes_to_an_end() -> None:
+    asked = 0
+
+    async def fetch(number: int) -> Page[int]:
+        nonlocal asked
+        asked += 1
+        return Page([number], 20 - asked % 2, number < 20)
+
+    found = [item async for item in iterate_pages(fetch, 1, lambda item: item)]
+    assert found == list(range(1, 21))
+    assert asked < 300
 
 
 async def test_many_callers_of_a_key_share_one_flight() -> None:

@@ -84,11 +84,12 @@ def test_the_connections_of_a_closed_loop_are_closed_with_the_client(
     async def main() -> None:
         await asyncio.gather(*(transport.request(READ) for _ in range(5)))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         asyncio.run(main())
         asyncio.run(transport.aclose())
         gc.collect()
+    assert [str(found.message) for found in caught] == []
     assert settles_at(before)
 
 
@@ -196,13 +197,14 @@ def test_a_client_that_is_forgotten_warns_and_closes_its_connections(server: Raw
 
 
 async def test_a_client_that_is_closed_or_was_never_used_does_not_warn(server: RawServer) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         unused, used = transport_to(server.url), transport_to(server.url)
         await used.request(READ)
         await used.aclose()
         del unused, used
         gc.collect()
+    assert [str(found.message) for found in caught] == []
 
 
 FORK = """

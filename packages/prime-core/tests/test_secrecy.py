@@ -66,15 +66,22 @@ def shown(error: BaseException) -> Iterator[str]:
                 yield from (f"{name} = {value!r}" for name, value in frame.f_locals.items())
 
 
+@pytest.mark.parametrize("task", [asyncio.Task, asyncio.tasks._PyTask])  # type: ignore[attr-defined]
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_no_error_shows_the_key(
-    server: RawServer, connect: Connect, failure: str, caplog: pytest.LogCaptureFixture
+    server: RawServer,
+    connect: Connect,
+    failure: str,
+    task: type[asyncio.Task[object]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    asyncio.get_running_loop().set_debug(True)
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
     server.steps = [FAILURES[failure]]
+    call = connect().request(CREATE, Thing, body=b"{}", timeout=0.5)
     with pytest.raises(APIError) as caught:
-        await connect().request(CREATE, Thing, body=b"{}", timeout=0.5)
+        await task(call, loop=loop)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     texts = [*shown(caught.value), caplog.text]
     assert len(texts) > 10

@@ -203,11 +203,11 @@ async def test_a_time_limit_kills_the_whole_tree_and_keeps_the_output(
         "echo warning >&2; wait"
     )
     began = time.monotonic()
-    with pytest.raises(CommandTimeoutError, match=r"within 0\.7 s") as caught:
-        await either.execute_command(box.id, command, timeout=0.7)
-    assert 0.6 < time.monotonic() - began < 5
+    with pytest.raises(CommandTimeoutError, match=r"within 1\.2 s") as caught:
+        await either.execute_command(box.id, command, timeout=1.2)
+    assert 1.1 < time.monotonic() - began < 6
     error = caught.value
-    assert (error.sandbox_id, error.command, error.timeout) == (box.id, command, 0.7)
+    assert (error.sandbox_id, error.command, error.timeout) == (box.id, command, 1.2)
     assert error.stderr == "warning\n"
     assert error.__cause__ is None  # the platform said so: our own deadline is a later one
     pids = [int(line) for line in error.stdout.split()]
@@ -313,5 +313,5 @@ async def test_a_cancelled_command_leaves_at_once_and_the_client_works_on(
     began = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await work
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2
     assert (await client.execute_command(box.id, "echo on")).stdout == "on\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,11 +153,17 @@ async def test_a_token_that_ends_unexpectedly_is_replaced_once(
 
 
 async def test_a_running_command_outlives_its_token(
-    client: AsyncSandboxClient, platform: LocalPlatform, running: Running
+    client: AsyncSandboxClient, platform: LocalPlatform, running: Running, tmp_path: Path
 ) -> None:
     box = await running(client, timeout_minutes=-1)
-    work = asyncio.create_task(client.execute_command(box.id, "sleep 0.4; echo done"))
-    await asyncio.sleep(0.2)
+    begun = tmp_path / "begun"
+    work = asyncio.create_task(
+        client.execute_command(box.id, f"touch {begun}; sleep 0.3; echo done")
+    )
+    deadline = time.monotonic() + 5
+    while not begun.exists():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
     await platform.advance(1801)
     assert (await work).stdout == "done\n"
     assert asked(platform) == 0

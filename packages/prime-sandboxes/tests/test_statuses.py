@@ -104,10 +104,9 @@ async def test_a_state_that_may_not_be_read_ends_the_wait_with_its_reason(
     row = {"sandbox_id": "sbx_1", "code": code, "message": "No."}
     body = json.dumps({"statuses": [], "errors": [row]})
     platform.add_faults(FaultRule("batch_get_sandbox_statuses", status=200, body=body))
-    with pytest.raises(APIError, match=f"sbx_1.*{code}: No") as caught:
+    with pytest.raises(SandboxNotRunningError, match=f"sbx_1.*{code}.*No") as caught:
         await client.wait_for_creation("sbx_1")
-    assert caught.value.operation == "batch_get_sandbox_statuses"
-    assert caught.value.code == code
+    assert caught.value.error_type == code
 
 
 async def test_states_and_fields_that_are_not_known_yet_simply_work(

@@ -59,7 +59,7 @@ async def test_a_wait_for_a_running_sandbox_takes_no_pause(
     box = await running(either)
     began = time.monotonic()
     await either.wait_for_creation(box.id)
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 0.9
     requests = platform.ledger()["requests"]
     assert (requests[STATUSES], requests[START]) == (1, 1)
 
@@ -107,7 +107,7 @@ async def test_a_sandbox_that_never_runs_is_given_up_within_the_budget(
         began = time.monotonic()
         with pytest.raises(SandboxNotRunningError, match="did not run within 1 s") as caught:
             await client.wait_for_creation(created.id, max_attempts=1)
-        assert 0.9 < time.monotonic() - began < 2.5
+        assert 0.9 < time.monotonic() - began < 5
         assert caught.value.error_type is None
 
 
@@ -137,7 +137,7 @@ async def test_a_running_sandbox_whose_gateway_does_not_answer_is_given_up_withi
     began = time.monotonic()
     with pytest.raises(SandboxNotRunningError, match="its gateway did not answer") as caught:
         await client.wait_for_creation(box.id, max_attempts=1)
-    assert 0.7 < time.monotonic() - began < 2.5
+    assert 0.7 < time.monotonic() - began < 5
     error = caught.value
     assert (error.status, error.error_type) == ("RUNNING", "GATEWAY_REACHABILITY_TIMEOUT")
     assert isinstance(error.__cause__, cause)
@@ -200,7 +200,7 @@ async def test_an_image_build_is_given_up_within_its_own_budget(
     began = time.monotonic()
     with pytest.raises(SandboxNotRunningError, match=r"image was not built within 0\.2 s"):
         await client.wait_for_creation(box.id, image_build_timeout_seconds=0.2)
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 5
 
 
 async def test_many_sandboxes_are_waited_for_with_one_question(

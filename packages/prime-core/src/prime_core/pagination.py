@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-__all__ = ["iterate_pages"]
+__all__ = ["Page", "iterate_pages"]
 
 T = TypeVar("T")
 
+# A list whose items come and go all the time would otherwise be walked up and down for ever.
+MOST_TURNS = 100
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a list.
+
+    Attributes:
+        items: what it holds.
+        total: how many items all pages hold.
+        more: whether another page follows.
+    """
+
+    items: Sequence[T]
+    total: int
+    more: bool
+
 
 async def iterate_pages(
-    fetch: Callable[[int], Awaitable[tuple[Sequence[T], bool]]],
-    identity: Callable[[T], Hashable],
+    fetch: Callable[[int], Awaitable[Page[T]]], size: int, identity: Callable[[T], Hashable]
 ) -> AsyncIterator[T]:
-    """Yields every item of a numbered-page list once.
+    """Yields every item of a numbered-page list once, whatever comes and goes meanwhile.
 
-    Pages shift while items come and go, so an item that was seen on an earlier page is left
-    out. An empty page ends the list whatever the platform says of a next one.
+    After a hundred steps back, an item that moves up may be missed.
 
     Args:
-        fetch: reads the page of a number, from 1: its items, and whether there is a next.
+        fetch: reads the page of a number, from 1.
+        size: items a page.
         identity: what tells two items apart.
     """
     seen: set[Hashable] = set()
-    page = 1
+    number, total, turns = 1, 0, 0
     while True:
-        items, more = await fetch(page)
-        for item in items:
+        page = await fetch(number)
+        for item in page.items:
             key = identity(item)
             if key not in seen:
                 seen.add(key)
                 yield item
-        if not items or not more:
+        gone, total = total - page.total, page.total
+        if gone > 0 and turns < MOST_TURNS:
+            # Unread items have moved up, onto pages that were read before.
+            turns += 1
+            number = max(1, number - math.ceil(gone / size))
+        elif page.items and page.more:
+            number += 1
+        else:
             return
-        page += 1

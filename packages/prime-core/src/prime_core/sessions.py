@@ -159,13 +159,14 @@ def _close_idle(connector: aiohttp.BaseConnector) -> None:
     connector._conns.clear()
     for protocol in connections:
         transport: Any = protocol.transport
-        try:
+        with contextlib.suppress(RuntimeError):  # of a loop that is closed
             protocol.close()
-        except RuntimeError:  # its loop is closed, so that only the socket can be
+        if protocol._loop.is_closed():  # it will never get round to closing the socket
             inner = getattr(transport, "_ssl_protocol", None)
             plain = getattr(inner, "_transport", None) or transport
-            plain._sock.close()
-            plain._sock = None
+            if getattr(plain, "_sock", None) is not None:
+                plain._sock.close()
+                plain._sock = None
 
 
 def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:

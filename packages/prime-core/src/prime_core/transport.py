@@ -255,7 +255,12 @@ class AsyncTransport:
             if isinstance(result, Failure):
                 if _deleted_before(call, result):
                     return await call.read(204, NoBody())
-                raise _finished(call, result.error)
+                try:
+                    raise _finished(call, result.error)
+                finally:
+                    # A task in pure Python (nest_asyncio's, for one) resumes us within its
+                    # handler of the transport's exception, whose frames hold the key.
+                    result.error.__context__ = None
         return result
 
     async def _try_again(self, call: Call[T], failure: Failure, state: LoopState) -> T | Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -91,6 +92,7 @@ class Gateway:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
         self._access: dict[str, _Access] = {}
+        self._lock = threading.Lock()  # a fleet's deletes forget tokens on the loop thread
         self._refresh = PerLoop(lambda: SingleFlight(self._fetch))
 
     def seed(self, sandbox_id: str, auth: GatewayAuth) -> None:
@@ -99,16 +101,14 @@ class Gateway:
 
     def forget(self, sandbox_id: str) -> None:
         """Drops the token of a sandbox."""
-        self._access.pop(sandbox_id, None)
+        with self._lock:
+            self._access.pop(sandbox_id, None)
 
     def clear(self) -> None:
         """Drops every token."""
         self._access.clear()
 
     def _keep(self, sandbox_id: str, auth: GatewayAuth) -> _Access:
-        now = time.time()
-        for known in [key for key, access in self._access.items() if access.renew_at <= now]:
-            del self._access[known]
         headers = {
             "User-Agent": self._transport.user_agent,
             "Authorization": f"Bearer {auth.token.get_secret_value()}",
@@ -118,7 +118,13 @@ class Gateway:
             path={"user_ns": auth.user_ns, "job_id": auth.job_id},
             renew_at=auth.expires_at.timestamp() - RENEW_EARLY,
         )
-        self._access[sandbox_id] = access
+        now = time.time()
+        with self._lock:
+            self._access.pop(sandbox_id, None)
+            # Tokens stand in the order of their issue, which is that of their ends.
+            while self._access and next(iter(self._access.values())).renew_at <= now:
+                del self._access[next(iter(self._access))]
+            self._access[sandbox_id] = access
         return access
 
     async def _fetch(self, sandbox_id: str) -> _Access:

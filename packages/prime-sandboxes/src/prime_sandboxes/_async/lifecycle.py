@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from prime_core.creation import create_once
 from prime_core.errors import NotFoundError
 from prime_core.models import encode_request
-from prime_core.pagination import iterate_pages
+from prime_core.pagination import Page, iterate_pages
 from prime_core.reaper import Obligation
 from prime_sandboxes._async.resource import AsyncSandboxResource
 from prime_sandboxes.arguments import check_ids, check_labels
@@ -159,24 +158,14 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
 
         What is listed all the while is yielded once, whatever comes and goes meanwhile.
         """
-        page = total = 0
 
-        async def fetch(_: int) -> tuple[Sequence[Sandbox], bool]:
-            nonlocal page, total
-            while True:
-                page += 1
-                answer = await self.list(
-                    team_id, status, labels, page, BATCH, exclude_terminated, user_id
-                )
-                gone, total = total - answer.total, answer.total
-                if gone > 0:
-                    # Unread sandboxes have moved up, onto pages that were read before.
-                    page = max(0, page - 1 - math.ceil(gone / BATCH))
-                    if not answer.sandboxes:
-                        continue
-                return answer.sandboxes, gone > 0 or answer.has_next
+        async def fetch(number: int) -> Page[Sandbox]:
+            page = await self.list(
+                team_id, status, labels, number, BATCH, exclude_terminated, user_id
+            )
+            return Page(page.sandboxes, page.total, page.has_next)
 
-        async for sandbox in iterate_pages(fetch, lambda sandbox: sandbox.id):
+        async for sandbox in iterate_pages(fetch, BATCH, lambda sandbox: sandbox.id):
             yield sandbox
 
     async def delete(self, sandbox_id: str) -> JSONObject:

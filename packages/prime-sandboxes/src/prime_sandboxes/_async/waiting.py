@@ -185,10 +185,5 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
 
 
 def _lookup_error(sandbox_id: str, code: str, message: str) -> PrimeError:
-    if code == "NOT_FOUND":
-        return SandboxNotRunningError(sandbox_id, None, "SANDBOX_NOT_FOUND", None, message)
-    return APIError(
-        f"Sandbox {sandbox_id} can't be read: {code}: {message}",
-        code=code,
-        operation=BATCH_GET_SANDBOX_STATUSES.id,
-    )
+    error_type = "SANDBOX_NOT_FOUND" if code == "NOT_FOUND" else code
+    return SandboxNotRunningError(sandbox_id, None, error_type, None, message)
