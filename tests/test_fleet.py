@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -154,6 +155,39 @@ async def test_an_exception_of_the_function_is_a_value_unless_asked_otherwise(
     assert prime_platform.ledger()["sandboxes"]["live"] == 0
 
 
+async def test_a_function_that_is_cancelled_from_within_is_its_items_failure(
+    client: AsyncSandboxClient,
+) -> None:
+    async def cancels_itself(sandbox: AsyncSandboxHandle, item: int) -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(9))
+        inner.cancel()
+        await inner
+
+    async with client.fleet(limit=2) as fleet:
+        outcomes = [o async for o in fleet.map(cancels_itself, range(2), request=REQUEST)]
+    assert [type(outcome.error) for outcome in outcomes] == [RuntimeError] * 2
+
+
+async def test_a_command_cut_short_by_an_outage_is_tried_again_in_a_fresh_sandbox(
+    prime_platform: LocalPlatform, client: AsyncSandboxClient
+) -> None:
+    started = asyncio.Event()
+
+    async def work(sandbox: AsyncSandboxHandle, item: int) -> str:
+        started.set()
+        return (await sandbox.execute_command("sleep 0.8; echo done")).stdout
+
+    async with client.fleet(limit=2) as fleet:
+        stream = fleet.map(work, range(2), request=REQUEST, retries=3)
+        first = asyncio.ensure_future(stream.__anext__())
+        await started.wait()
+        await asyncio.sleep(0.3)
+        await prime_platform.outage(0.5)
+        outcomes = [await first, await stream.__anext__()]
+    assert [outcome.value for outcome in outcomes] == ["done\n"] * 2
+    assert max(outcome.attempts for outcome in outcomes) > 1
+
+
 async def test_a_failed_sandbox_is_replaced_as_often_as_asked(
     prime_platform: LocalPlatform, client: AsyncSandboxClient
 ) -> None:
@@ -205,10 +239,16 @@ async def test_a_broken_iterable_ends_the_fleet_with_its_exception(
         yield 1
         raise OSError("the file is gone")
 
-    async with client.fleet() as fleet:
-        with pytest.raises(OSError, match="the file is gone"):
-            async for _ in fleet.map(double, breaks(), request=REQUEST):
-                pass
+    taken: list[int] = []
+
+    async def run() -> None:
+        async with client.fleet() as fleet:
+            async for outcome in fleet.map(double, breaks(), request=REQUEST):
+                taken.append(outcome.item)
+
+    with pytest.raises(OSError, match="the file is gone"):
+        await run()
+    assert taken == [1], "what came before it is handed out first"
     assert prime_platform.ledger()["sandboxes"]["live"] == 0
 
 
@@ -256,7 +296,11 @@ async def test_bad_arguments_are_refused_before_anything_is_sent(
         client.fleet(labels="mine")
     with pytest.raises(RuntimeError, match="enter"):
         client.fleet().map(double, [1], request=REQUEST)
+    with pytest.raises(TypeError, match="limit"):
+        client.fleet(limit=1.5)  # type: ignore[arg-type]
     async with client.fleet() as fleet:
+        with pytest.raises(TypeError, match="CreateSandboxRequest"):
+            fleet.map(double, [1], request=None)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="idempotency"):
             fleet.map(double, [1], request=keyed)
         with pytest.raises(ValueError, match="retries"):
@@ -285,6 +329,26 @@ def test_the_sync_fleet_runs_a_plain_function_on_worker_threads(
         items = (n for n in range(10))
         stream = fleet.map(triple, items, request=REQUEST, ordered=True)
         assert [outcome.value for outcome in stream] == [3 * n for n in range(10)]
+        async_one = list(fleet.map(double, [1], request=REQUEST))  # type: ignore[arg-type]
+        assert isinstance(async_one[0].error, TypeError)
+        assert "async" in str(async_one[0].error)
     assert threads
     ledger = prime_platform_server.ledger()["sandboxes"]
-    assert (ledger["live"], ledger["created"]) == (0, 10)
+    assert (ledger["live"], ledger["created"]) == (0, 11)
+
+
+def test_breaking_out_of_the_sync_loop_ends_its_work(
+    prime_platform_server: PlatformProcess,
+) -> None:
+    prime_platform_server.reset()
+    config = Config(prime_platform_server.api_key, base_url=prime_platform_server.url)
+    with (
+        APIClient(config=config, limits=UNPACED) as api,
+        SandboxClient(api) as client,
+        client.fleet(limit=2) as fleet,
+    ):
+        for _ in fleet.map(lambda sandbox, item: sandbox.id, range(1000), request=REQUEST):
+            break
+        made = prime_platform_server.ledger()["sandboxes"]["created"]
+        time.sleep(2)
+        assert prime_platform_server.ledger()["sandboxes"]["created"] <= made + 2

@@ -10,6 +10,7 @@ from textwrap import dedent
 
 import pytest
 
+from prime_local.faults import FaultRule
 from prime_local.subprocess_server import PlatformProcess
 
 PRELUDE = """
@@ -209,3 +210,70 @@ def test_a_program_that_forgets_to_close_it_exits_quietly(
     # A ResourceWarning may tell of it; noise of the transport below may not.
     assert "client_session" not in stderr
     assert "Traceback" not in stderr
+
+
+def test_an_interrupt_as_the_answer_arrives_does_not_lose_the_sandbox(
+    platform_process: PlatformProcess, program_environment: dict[str, str]
+) -> None:
+    program = """
+    import prime_core.sync
+    original = prime_core.sync._result
+    def interrupted(future):
+        original(future)
+        prime_core.sync._result = original
+        raise KeyboardInterrupt
+    client = SandboxClient(APIClient())
+    prime_core.sync._result = interrupted
+    try:
+        client.create(REQUEST)
+    except KeyboardInterrupt:
+        print("interrupted")
+    client.close()
+    """
+    assert output_of(program, program_environment) == "interrupted\n"
+    ledger = platform_process.ledger()["sandboxes"]
+    assert (ledger["created"], ledger["live"]) == (1, 0)
+
+
+def test_ctrl_c_reaches_a_sync_call_that_blocks_an_event_loop(
+    platform_process: PlatformProcess, program_environment: dict[str, str]
+) -> None:
+    program = """
+    async def main():
+        with SandboxClient() as client, client.fleet(limit=2) as fleet:
+            def work(sandbox, item):
+                print("working", flush=True)
+                time.sleep(60)
+            list(fleet.map(work, range(2), request=REQUEST))
+    asyncio.run(main())
+    """
+    process = start(program, program_environment)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=15)
+    assert "KeyboardInterrupt" in stderr
+    assert platform_process.ledger()["sandboxes"]["live"] == 0
+
+
+def test_a_child_of_multiprocessing_cleans_up_what_it_asked_for(
+    platform_process: PlatformProcess, program_environment: dict[str, str]
+) -> None:
+    platform_process.add_faults(FaultRule(operation="create_sandbox", times=1, delay_after=1.5))
+    program = """
+    import multiprocessing, signal
+    def child():
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.7)
+        try:
+            SandboxClient().create(REQUEST)
+        except KeyboardInterrupt:
+            pass
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    print(process.exitcode)
+    """
+    assert output_of(program, program_environment) == "0\n"
+    assert platform_process.ledger()["sandboxes"]["created"] == 1
+    assert platform_process.ledger()["sandboxes"]["live"] == 0

@@ -114,6 +114,15 @@ async def test_a_submitter_that_leaves_disturbs_nobody(caplog: pytest.LogCapture
     assert caplog.text == ""
 
 
+async def test_a_submitter_that_leaves_does_not_take_its_key_along() -> None:
+    batch = batcher(Work())
+    first, second = (asyncio.ensure_future(batch.submit(1)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == 10
+    assert first.cancelled()
+
+
 async def test_flushing_nothing_does_nothing() -> None:
     work = Work()
     batcher(work).flush()

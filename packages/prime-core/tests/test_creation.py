@@ -257,6 +257,17 @@ async def test_a_create_that_is_refused_owes_nothing(
     assert len(platform.creates) == 1
 
 
+async def test_a_create_that_is_refused_after_a_lost_answer_owes_nothing(
+    server: RawServer, connect: Connect
+) -> None:
+    # The key would have brought the thing back, had the first attempt made it.
+    Platform(server, reset(), answer(400, {"detail": "no"}))
+    transport = connect()
+    with pytest.raises(BadRequestError):
+        await create(transport)
+    assert owed(transport) == []
+
+
 async def test_a_create_that_cannot_be_sent_owes_nothing(
     server: RawServer, connect: Connect
 ) -> None:

@@ -246,6 +246,38 @@ def test_a_forked_child_has_its_own_connections_and_leaves_the_parents_alone(
     assert len(ids) == len({request_id[:20] for request_id in ids}) + 1 == 3
 
 
+STOPPED_LOOP = """
+    import asyncio, os, sys
+    from rows import READ
+    from transports import transport_to
+
+    transport = transport_to(sys.argv[1])
+    loop = asyncio.new_event_loop()
+
+    def read():
+        return loop.run_until_complete(transport.request(READ, timeout=3.0))
+
+    read()
+    child = os.fork()
+    if child == 0:
+        asyncio.run(transport.aclose())
+        sys.exit(0)
+    os.waitpid(child, 0)
+    print(read())
+    loop.run_until_complete(transport.aclose())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_that_closes_its_client_leaves_the_parents_loop_alone(
+    server: RawServer,
+) -> None:
+    # Closing a connection that the child inherited would take it off the parent's selector.
+    done = run(STOPPED_LOOP, server.url)
+    assert (done.code, done.out) == (0, "{}"), done.err
+    assert [request.connection for request in server.requests] == [1, 1]
+
+
 MULTIPROCESSING = """
     import asyncio, multiprocessing, sys
     from rows import READ

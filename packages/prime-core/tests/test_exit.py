@@ -257,6 +257,29 @@ def test_a_new_create_at_exit_is_refused(platform: Platform, server: RawServer) 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_of_multiprocessing_undoes_what_it_asked_for(
+    platform: Platform, server: RawServer
+) -> None:
+    done = run(
+        program("""
+    import multiprocessing
+
+    async def work():
+        asyncio.ensure_future(create())
+        await asyncio.sleep(0.2)
+
+    child = multiprocessing.get_context("fork").Process(target=lambda: asyncio.run(work()))
+    child.start()
+    child.join()
+    print(child.exitcode)
+    """),
+        str(server.port),
+    )
+    assert (done.code, done.out) == (0, "0"), done.err
+    assert platform.deleted == {"t1": 1}, done.err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_owes_nothing_and_the_parent_still_does(
     platform: Platform, server: RawServer
 ) -> None:

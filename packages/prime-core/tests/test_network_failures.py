@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Iterator
@@ -176,13 +177,12 @@ async def test_the_clients_timeout_holds_where_a_call_names_none(
     assert "0.2 s" in str(error)
 
 
-@pytest.mark.parametrize("timeout", [0.0, -1.0])
-async def test_a_call_without_time_is_not_sent(
+@pytest.mark.parametrize("timeout", [0.0, -1.0, math.nan, math.inf])
+async def test_a_call_without_time_or_without_end_is_refused(
     server: RawServer, connect: Connect, timeout: float
 ) -> None:
-    error = await failed(connect(), timeout=timeout)
-    assert isinstance(error, APITimeoutError)
-    assert (error.sent, error.attempts) == ("no", 0)
+    with pytest.raises(ValueError, match="timeout is a number above 0"):
+        await failed(connect(), timeout=timeout)
     assert server.connections == 0
 
 

@@ -133,6 +133,21 @@ async def test_intervals_grow_while_a_tick_takes_along_what_is_nearly_due() -> N
     assert max(gaps) > 2.5
 
 
+async def test_what_is_nearly_due_travels_in_a_tick_that_comes_anyway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, seconds in {"TICK": 1.0, "TICK_JITTER": 0.0, "FIRST_INTERVAL": 1.35}.items():
+        monkeypatch.setattr(polling, name, seconds)
+    source = Source({"a": "pending"})
+    schedule = schedule_of(source)
+    first = asyncio.ensure_future(schedule.wait("a", ready, soon(20)))
+    await asyncio.sleep(1.02)
+    source.states.update(a="ready", b="ready")
+    assert await schedule.wait("b", ready, soon(20)) == "ready"
+    assert await first == "ready"
+    assert [sorted(keys) for _, keys in source.asked] == [["a"], ["a", "b"]]
+
+
 async def test_the_last_look_comes_at_the_deadline() -> None:
     source = Source({"a": "pending"})
     schedule = schedule_of(source)

@@ -5,24 +5,35 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 
-from prime_core.errors import APIConnectionError, NotFoundError, RateLimitError, ServerError
+from prime_core.errors import (
+    APIConnectionError,
+    APIResponseError,
+    NotFoundError,
+    RateLimitError,
+    ServerError,
+)
 from prime_core.reaper import Reaper
 from prime_core.sync import loop_thread
+from prime_core.termination import SIGNALS
 
 Undo = Callable[[], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def reaper(monkeypatch: pytest.MonkeyPatch) -> Reaper:
+def reaper(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reaper]:
     monkeypatch.setattr("prime_core.reaper.FIRST_PAUSE", 0.01)
-    return Reaper()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    yield Reaper()
+    for number, handler in handlers.items():  # `finish` ignores them from then on
+        signal.signal(number, handler)
 
 
 class Work:
@@ -74,7 +85,12 @@ def test_it_is_undone_once_however_often_it_is_called_in(reaper: Reaper) -> None
 
 @pytest.mark.parametrize(
     "failure",
-    [APIConnectionError("down"), ServerError("HTTP 500"), RateLimitError("HTTP 429")],
+    [
+        APIConnectionError("down"),
+        APIResponseError("garbled"),
+        ServerError("HTTP 500"),
+        RateLimitError("HTTP 429"),
+    ],
     ids=lambda failure: type(failure).__name__,
 )
 def test_it_is_undone_again_while_the_platform_fails(reaper: Reaper, failure: Exception) -> None:

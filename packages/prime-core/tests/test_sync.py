@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import operator
+import os
+import signal
 import threading
 import time
 import warnings
@@ -29,6 +31,7 @@ from prime_core.sync import (
     leave,
     loop_thread,
     run,
+    when_received,
 )
 
 
@@ -127,25 +130,6 @@ def test_the_loop_thread_survives_a_system_exit() -> None:
     assert loop_thread().thread.is_alive()
 
 
-def test_a_cancelled_coroutine_is_waited_for() -> None:
-    ended: list[str] = []
-
-    async def slow() -> None:
-        try:
-            await asyncio.sleep(60)
-        finally:
-            await asyncio.sleep(0.05)
-            ended.append("cleaned up")
-
-    coroutine = slow()
-    thread = loop_thread()
-    future = thread.submit(coroutine)
-    time.sleep(0.02)
-    future.cancel()
-    thread._await_cancelled(coroutine)
-    assert ended == ["cleaned up"]
-
-
 async def test_waiting_across_loops_gets_results_and_errors() -> None:
     assert await across(loop_thread().submit(nap(0.01, "x"))) == "x"
 
@@ -181,6 +165,42 @@ def test_a_loop_that_closes_before_the_work_across_ends_hears_nothing(
     assert work.result(5) == "done"
     time.sleep(0.05)
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.0005, 0.002])
+def test_what_a_sync_call_made_is_discarded_when_ctrl_c_comes_with_its_result(
+    seconds: float,
+) -> None:
+    for _ in range(20):
+        told: list[str] = []
+
+        async def make(told: list[str] = told) -> None:
+            when_received(lambda: told.append("kept"), lambda: told.append("discarded"))
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(seconds)
+
+        with pytest.raises(KeyboardInterrupt):
+            run(make())
+        assert told == ["discarded"]
+
+
+def test_what_a_sync_call_made_is_kept_once_its_caller_has_it() -> None:
+    told: list[str] = []
+
+    async def make() -> str:
+        when_received(lambda: told.append("kept"), lambda: told.append("discarded"))
+        await asyncio.sleep(0.01)
+        assert told == []
+        return "made"
+
+    assert run(make()) == "made"
+    assert told == ["kept"]
+
+
+async def test_what_an_async_call_made_is_its_callers_at_once() -> None:
+    told: list[str] = []
+    when_received(lambda: told.append("kept"), lambda: told.append("discarded"))
+    assert told == ["kept"]
 
 
 class Numbers:
@@ -242,8 +262,8 @@ class Context:
     def enter(self) -> None:
         self.steps.append(f"guard {threading.current_thread() is threading.main_thread()}")
 
-    def leave(self) -> None:
-        self.steps.append("unguard")
+    def leave(self, *, finished: bool = True) -> None:
+        self.steps.append(f"unguard {finished}")
 
     async def __aenter__(self) -> str:
         self.steps.append("enter")
@@ -264,14 +284,14 @@ def test_a_context_is_guarded_in_the_callers_thread() -> None:
     context = Context()
     assert enter(context) == "inside"
     leave(context, LookupError, LookupError(), None)
-    assert context.steps == ["guard True", "enter", "leave LookupError", "unguard"]
+    assert context.steps == ["guard True", "enter", "leave LookupError", "unguard True"]
 
 
 def test_a_context_that_cannot_be_entered_is_not_left_guarded() -> None:
     context = Context(fails=True)
     with pytest.raises(LookupError):
         enter(context)
-    assert context.steps == ["guard True", "enter", "unguard"]
+    assert context.steps == ["guard True", "enter", "unguard True"]
 
 
 async def test_a_plain_function_runs_beside_the_loop_on_a_daemon_thread() -> None:

@@ -32,6 +32,8 @@ REQUEST = CreateSandboxRequest(
     name="humaneval", docker_image="python:3.11-slim", timeout_minutes=10, labels=["humaneval"]
 )
 SECONDS_A_PROBLEM = 30
+# The last thing a program prints that came through all tests; one that exits early doesn't.
+PASSED = "all tests passed"
 
 
 class WrongAnswerError(Exception):
@@ -39,18 +41,19 @@ class WrongAnswerError(Exception):
 
 
 async def grade(sandbox: AsyncSandboxHandle, problem: Problem) -> None:
-    """Runs a solution with its tests; an exit code other than 0 is a wrong answer."""
+    """Runs a solution with its tests; whatever doesn't come to their end is a wrong answer."""
     program = "\n".join(
         [
             problem["prompt"] + problem["completion"],
             problem["test"],
             f"check({problem['entry_point']})",
+            f"print({PASSED!r})",
         ]
     )
     result = await sandbox.execute_command(
         f"python -c {shlex.quote(program)}", timeout=SECONDS_A_PROBLEM
     )
-    if result.exit_code != 0:
+    if result.exit_code != 0 or not result.stdout.endswith(f"{PASSED}\n"):
         last_line = result.stderr.strip().rpartition("\n")[2]
         raise WrongAnswerError(last_line or f"exit code {result.exit_code}")
 
@@ -61,6 +64,9 @@ def load_problems(solutions: Path | None) -> list[Problem]:
     if solutions is None:
         return [dict(p, completion=p["canonical_solution"]) for p in problems.values()]
     rows = [json.loads(line) for line in solutions.read_text().splitlines() if line.strip()]
+    unknown = [row["task_id"] for row in rows if row["task_id"] not in problems]
+    if unknown:
+        raise SystemExit(f"{solutions} names unknown tasks: {', '.join(unknown[:5])}")
     return [dict(problems[row["task_id"]], completion=row["completion"]) for row in rows]
 
 

@@ -168,7 +168,7 @@ async def _exchange(
                         proxy = proxy_for(str(target))
                     url = target
                     continue
-                return await failure_of_answer(response)
+                return await failure_of_answer(call, response)
         return redirect_failure(status, "The platform redirects in a circle.")
     except APIResponseError as error:
         # Without its traceback: the frames there hold the key.

@@ -8,6 +8,7 @@ import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from multidict import CIMultiDict
@@ -51,7 +52,6 @@ class Target:
 
     base_url: str
     headers: Mapping[str, str] = field(repr=False)
-    proxy: str | None = field(repr=False)
     host: str
     origin: str
 
@@ -59,7 +59,16 @@ class Target:
     def of(cls, base_url: str, headers: Mapping[str, str]) -> Target:
         parts = urllib.parse.urlsplit(base_url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        return cls(base_url, headers, proxy_for(base_url), parts.netloc, origin)
+        return cls(base_url, headers, parts.netloc, origin)
+
+    @cached_property
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for this host.
+
+        Looked up when first needed: that costs as much as half a call, and a token that comes
+        with a create may never be used.
+        """
+        return proxy_for(self.base_url)
 
 
 @dataclass

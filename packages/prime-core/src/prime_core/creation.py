@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from prime_core.errors import APIError
 from prime_core.operations import Operation
 from prime_core.reaper import Obligation, reaper
+from prime_core.sync import when_received
 from prime_core.transport import AsyncTransport
 
 __all__ = ["create_once"]
@@ -78,8 +79,7 @@ async def create_once(
         else:
             owed.settle()
         raise
+    owed.undo = lambda: discard(made)
     if obligation is None:
-        owed.settle()
-    else:
-        obligation.undo = lambda: discard(made)
+        when_received(owed.settle, owed.call_in)
     return made

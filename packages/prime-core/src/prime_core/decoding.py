@@ -18,6 +18,9 @@ M = TypeVar("M", bound=BaseModel)
 JSONObject: TypeAlias = dict[str, Any]
 
 
+MAX_ANSWER = 256 * 1024 * 1024
+
+
 class NoBody:
     """The body of an answer that has none."""
 
@@ -30,7 +33,7 @@ class NoBody:
 
 def model_reader(response: type[M]) -> Reader[M]:
     async def read(status: int, body: Body) -> M:
-        data = await body.read()
+        data = await _read(body)
         try:
             return response.model_validate_json(data)
         except InvalidData as error:
@@ -41,7 +44,7 @@ def model_reader(response: type[M]) -> Reader[M]:
 
 async def read_object(status: int, body: Body) -> JSONObject:
     """Reads any JSON object; nothing at all reads as an empty one."""
-    text = await body.read()
+    text = await _read(body)
     if not text.strip():
         return {}
     try:
@@ -53,6 +56,18 @@ async def read_object(status: int, body: Body) -> JSONObject:
     return data
 
 
+async def _read(body: Body) -> bytes:
+    """The whole body, up to a size that no answer of the platform has."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in body.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_ANSWER:
+            raise APIResponseError(f"The answer is larger than {MAX_ANSWER >> 20} MiB.")
+    return b"".join(chunks)
+
+
 def _first_problem(error: InvalidData) -> str:
     problem = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
@@ -60,7 +75,8 @@ def _first_problem(error: InvalidData) -> str:
 
 
 def _unreadable(status: int, body: bytes, why: str) -> APIResponseError:
-    kind = "HTML" if body.lstrip()[:1] == b"<" else f"{len(body)} bytes"
+    html = body.lstrip()[:1] == b"<"
+    kind = "HTML; check the base URL" if html else f"{len(body)} bytes"
     error = APIResponseError(f"HTTP {status} with an answer that can't be read ({kind}): {why}")
     error.status_code = status
     return error

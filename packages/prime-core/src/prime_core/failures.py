@@ -28,8 +28,11 @@ CHUNK = 64 * 1024
 T = TypeVar("T")
 
 
-async def failure_of_answer(response: aiohttp.ClientResponse) -> Failure:
-    """The typed error of an error answer; only the start of a large body is read."""
+async def failure_of_answer(call: Call[T], response: aiohttp.ClientResponse) -> Failure:
+    """The typed error of an error answer; only the start of a large body is read.
+
+    A server that echoes the request's headers must not bring the key into it.
+    """
     body = b""
     # An error whose text breaks off is still that error.
     with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
@@ -39,6 +42,9 @@ async def failure_of_answer(response: aiohttp.ClientResponse) -> Failure:
                 response.close()
                 break
     retry_after = parse_retry_after(response.headers.get("Retry-After"))
+    secret = call.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+    if secret:
+        body = body.replace(secret, b"[redacted]")
     return error_of(
         response.status,
         body[:MAX_ERROR_BODY],

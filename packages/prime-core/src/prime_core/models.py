@@ -80,6 +80,13 @@ class ResponseModel(BaseModel):
     )
 
 
+class RequestBody(bytes):
+    """A request's bytes, whose repr shows none of them: they may hold a sandbox's secrets."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes>"
+
+
 def encode_request(request: RequestModel, *, exclude: AbstractSet[str] = frozenset()) -> bytes:
     """Return the JSON body of a request, under wire names.
 
@@ -94,4 +101,5 @@ def encode_request(request: RequestModel, *, exclude: AbstractSet[str] = frozens
     left_out = set(exclude)
     if request.omits_null:
         left_out.update(name for name in request.model_fields_set if getattr(request, name) is None)
-    return request.model_dump_json(by_alias=True, exclude_unset=True, exclude=left_out).encode()
+    text = request.model_dump_json(by_alias=True, exclude_unset=True, exclude=left_out)
+    return RequestBody(text.encode())

@@ -151,7 +151,7 @@ def error_of(
         error = _CLASSES.get(status, fallback)(shown)
     error.status_code = status
     error.code = code
-    error.request_id = request_id
+    error.request_id = None if request_id is None else _printable(request_id[:200])
     error.retry_after = retry_after
     error.body = text
     gone = code in _GONE_CODES
@@ -214,10 +214,12 @@ def _problems(items: object) -> list[tuple[str, str]]:
 
 
 def _printable(text: str) -> str:
-    """The text without halves of characters, which JSON may escape but no output can carry."""
-    return text.encode("utf-8", "replace").decode()
+    """The text as a terminal may show it: no control sequences, no halves of characters."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _plain(text: str) -> str:
     """The gist of a text or HTML body: tags dropped, white space folded, cut."""
-    return " ".join(_MARKUP.sub(" ", text[:20_000]).split())[:300]
+    return _printable(" ".join(_MARKUP.sub(" ", text[:20_000]).split())[:300])

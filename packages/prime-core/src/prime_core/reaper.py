@@ -16,14 +16,21 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from prime_core.errors import APIConnectionError, RateLimitError, ServerError
+from prime_core.errors import (
+    APIConnectionError,
+    APIResponseError,
+    RateLimitError,
+    ServerError,
+)
 from prime_core.per_loop import dispose_all
 from prime_core.sync import across, catch_up, loop_thread
+from prime_core.termination import ignore_termination
 
 __all__ = ["Obligation", "Reaper", "reaper"]
 
@@ -83,6 +90,7 @@ class Reaper:
         self._owed: dict[Obligation, concurrent.futures.Future[None] | None] = {}
         self._lock = threading.Lock()
         self._exiting = False
+        self._exit_registered = False
 
     def owe(self, owner: object, description: str, undo: Undo) -> Obligation:
         """Notes that something must be undone unless it is settled.
@@ -94,6 +102,9 @@ class Reaper:
             raise RuntimeError(f"{description} is not made while the interpreter exits")
         # Started now, since no thread can be started at the interpreter's exit.
         loop_thread()
+        if not self._exit_registered:
+            self._exit_registered = True
+            _finish_multiprocessing_child(self.finish)
         obligation = Obligation(self, owner, description, undo)
         self._owed[obligation] = None
         return obligation
@@ -123,7 +134,7 @@ class Reaper:
                 try:
                     await asyncio.wait_for(obligation.undo(), left)
                     return
-                except (APIConnectionError, ServerError, RateLimitError):
+                except (APIConnectionError, APIResponseError, ServerError, RateLimitError):
                     if deadline - time.monotonic() <= pause:
                         raise
                 await asyncio.sleep(pause)
@@ -162,6 +173,7 @@ class Reaper:
         Ctrl-C doesn't cut it short: it is bounded, and there is nobody left to interrupt.
         """
         self._exiting = True
+        ignore_termination()
         deadline = time.monotonic() + EXIT_PATIENCE
         while self._owed and (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(KeyboardInterrupt):
@@ -181,6 +193,16 @@ class Reaper:
         """Owes nothing any more, in a forked child: the parent answers for it."""
         self._owed = {}
         self._lock = threading.Lock()
+        self._exit_registered = False
+
+
+def _finish_multiprocessing_child(finish: Callable[[], None]) -> None:
+    """Has a child of multiprocessing finish too: it ends without running atexit."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, finish, exitpriority=0)
 
 
 async def _outlast(future: concurrent.futures.Future[None]) -> None:

@@ -87,6 +87,7 @@ class Retries:
     log: ThrottleLog
     max_throttle_wait: float
     transient: int = 0
+    throttles: int = 0
     unnamed_throttles: int = 0
     spent: int = 0
     delay: float = 0.0
@@ -121,8 +122,11 @@ class Retries:
 
     def _grant_throttled(self, failure: Failure, scope: Scope, throttled: float) -> bool:
         self.log.count += 1
+        self.throttles += 1
         if failure.retry_after is not None:
-            wait = failure.retry_after * (1 + random.uniform(0, THROTTLE_JITTER))
+            # A platform that says "now" again and again is not asked without end.
+            least = min(1.0, BASE_DELAY * 2 ** min(self.throttles - 1, 10))
+            wait = max(failure.retry_after, least) * (1 + random.uniform(0, THROTTLE_JITTER))
         else:
             self.unnamed_throttles += 1
             longest = min(LONGEST_DELAY, THROTTLE_BASE_DELAY * 2 ** (self.unnamed_throttles - 1))

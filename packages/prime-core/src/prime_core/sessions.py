@@ -225,7 +225,10 @@ def raise_descriptor_limit(wanted: int) -> None:
         return
     reachable = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if reachable > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+        except (OSError, ValueError):  # macOS has a limit of its own below an infinite one
+            reachable = soft
     if reachable < wanted:
         logger.warning(
             "The descriptor limit of %d leaves fewer connections than asked for; some work "

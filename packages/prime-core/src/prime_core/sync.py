@@ -11,6 +11,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
+import inspect
 import operator
 import os
 import sys
@@ -34,6 +35,7 @@ __all__ = [
     "leave",
     "loop_thread",
     "run",
+    "when_received",
 ]
 
 T = TypeVar("T")
@@ -44,6 +46,53 @@ CANCEL_GRACE = 2.0
 # A signal is noticed between slices: Windows can't interrupt a lock's wait, and elsewhere one
 # that arrives just before the wait begins would be noticed at its end only.
 WAIT_SLICE = 0.1 if sys.platform == "win32" else 1.0
+
+
+class Handover:
+    """What a sync call has made but not handed to its caller yet.
+
+    Ctrl-C can come when the coroutine behind the call is done and its caller has not got the
+    result: then nobody knows of what it made, and it must be discarded.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._received: bool | None = None
+        self._made: list[tuple[Callable[[], object], Callable[[], object]]] = []
+
+    def add(self, keep: Callable[[], object], discard: Callable[[], object]) -> None:
+        with self._lock:
+            if self._received is None:
+                self._made.append((keep, discard))
+                return
+        # Late: the call is over. Work that outlives its call answers for itself.
+        (keep if self._received else discard)()
+
+    def close(self, *, received: bool) -> None:
+        with self._lock:
+            self._received = received
+        while self._made:
+            keep, discard = self._made.pop()
+            (keep if received else discard)()
+
+
+_handover: contextvars.ContextVar[Handover | None] = contextvars.ContextVar(
+    "prime_handover", default=None
+)
+
+
+def when_received(keep: Callable[[], object], discard: Callable[[], object]) -> None:
+    """Calls ``keep`` once the caller has the result: at once, unless a sync call waits for it.
+
+    Args:
+        keep: somebody answers for what was made.
+        discard: the sync call was interrupted just then; nobody does.
+    """
+    handover = _handover.get()
+    if handover is None:
+        keep()
+    else:
+        handover.add(keep, discard)
 
 
 class LoopThread:
@@ -67,33 +116,60 @@ class LoopThread:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits for it; Ctrl-C cancels it."""
-        future = self.submit(coroutine)
+        handover = Handover()
+        outer = _handover.set(handover)
+        future: concurrent.futures.Future[T] | None = None
         try:
-            return _result(future)
+            future = self.submit(coroutine)
+            result = _result(future)
+            handover.close(received=True)
+            return result
         except BaseException:
-            if not future.done():
-                future.cancel()
-                self._await_cancelled(coroutine)
+            try:
+                # None: Ctrl-C came while it was handed over, and it may run all the same.
+                if future is None or not future.done():
+                    self._cancel(coroutine)
+            finally:
+                handover.close(received=False)
             raise
+        finally:
+            _handover.reset(outer)
 
-    def _await_cancelled(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Waits, bounded, until the cancelled coroutine's own clean-up has run."""
+    def _cancel(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Cancels a coroutine and waits, bounded, until its own clean-up has run."""
 
-        async def ended() -> None:
+        async def end() -> None:
             for task in asyncio.all_tasks():
                 if task.get_coro() is coroutine:
+                    task.cancel()
                     await asyncio.wait([task], timeout=CANCEL_GRACE)
+                    return
+            coroutine.close()  # it has ended, or was never started
 
-        concurrent.futures.wait([self.submit(ended())], timeout=CANCEL_GRACE + 1)
+        concurrent.futures.wait([self.submit(end())], timeout=CANCEL_GRACE + 1)
 
 
 def _result(future: concurrent.futures.Future[T]) -> T:
+    cancellations = _cancellations()
     while True:
         try:
             return future.result(WAIT_SLICE)
         except concurrent.futures.TimeoutError:
             if future.done():  # the timeout is the coroutine's own, or it ended just now
                 return future.result()
+        if _cancellations() > cancellations:
+            raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    """How often the task that this thread blocks was cancelled, as asyncio does on Ctrl-C."""
+    if sys.version_info < (3, 11):  # there Ctrl-C raises KeyboardInterrupt itself
+        return 0
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return 0
+    return 0 if task is None else task.cancelling()
 
 
 _current: LoopThread | None = None
@@ -210,11 +286,17 @@ def leave(
 ) -> bool | None:
     """Leaves an async context manager that `enter` entered."""
     guard = getattr(context, "_main_thread_guard", None)
+    finished = True
     try:
         return run(context.__aexit__(kind, error, traceback))
+    except Exception:
+        raise
+    except BaseException:
+        finished = False
+        raise
     finally:
         if guard is not None:
-            guard.leave()
+            guard.leave(finished=finished)
 
 
 def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
@@ -266,6 +348,9 @@ def in_thread(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
             error: BaseException | None = None
             try:
                 result = context.run(function, *args)
+                if inspect.iscoroutine(result):
+                    result.close()
+                    raise TypeError("the function is async; use it with the Async client")
             except StopIteration as stop:
                 # A future can't carry StopIteration.
                 error = RuntimeError(f"the function raised {stop!r}")

@@ -1,93 +1,121 @@
-"""SIGTERM as an orderly end: by default it kills the process before any clean-up can run."""
+"""SIGTERM and SIGHUP as orderly ends: by default they kill the process before any clean-up."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
 from types import FrameType
 from typing import Any
 
-__all__ = ["CancelOnSigterm", "ExitOnSigterm"]
+__all__ = ["CancelOnTermination", "ExitOnTermination", "ignore_termination"]
 
-_active = False
+SIGNALS = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 
-
-def _claim() -> bool:
-    """Whether this is the outermost guard, in the main thread, over the default handler."""
-    global _active
-    if (
-        _active
-        or sys.platform == "win32"
-        or threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        return False
-    _active = True
-    return True
+# The signals that the outermost guard has taken over from the default handler.
+_guarded: list[int] = []
 
 
-def _release() -> None:
-    global _active
-    _active = False
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _claim() -> list[int]:
+    """The signals to guard: none but for the outermost guard, in the main thread."""
+    if _guarded or threading.current_thread() is not threading.main_thread():
+        return []
+    _guarded.extend(n for n in SIGNALS if signal.getsignal(n) is signal.SIG_DFL)
+    return list(_guarded)
 
 
-class CancelOnSigterm:
-    """In async code: SIGTERM cancels the guarded task; the end of the guard exits for it."""
+def _release(finished: bool) -> None:
+    for number in _guarded:
+        # Clean-up that was cut short goes on at the interpreter's exit: it must come to that.
+        signal.signal(number, signal.SIG_DFL if finished else exit_for)
+    _guarded.clear()
+
+
+def exit_for(number: int, frame: FrameType | None) -> Any:
+    """A signal handler that ends the program as the shell expects it for that signal."""
+    raise SystemExit(128 + number)
+
+
+def ignore_termination() -> None:
+    """Lets the last clean-up run to its end, which is bounded; the process ends anyhow."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            if signal.getsignal(number) in (signal.SIG_DFL, exit_for):
+                signal.signal(number, signal.SIG_IGN)
+
+
+def _after_fork_in_child() -> None:
+    """A forked child has nothing to clean up, and its signals are not its parent's."""
+    if _guarded:
+        signal.set_wakeup_fd(-1)  # else the child's signals would reach the parent's loop
+        _release(finished=True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class CancelOnTermination:
+    """In async code: a signal cancels the guarded task; the end of the guard exits for it."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._fired = False
+        self._signals: list[int] = []
+        self._fired: int | None = None
 
     def enter(self) -> None:
-        """Guards the running task, where the default handler is in place."""
-        if not _claim():
+        """Guards the running task, where the default handlers are in place."""
+        self._signals = _claim()
+        if not self._signals:
             return
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
 
-        def cancel() -> None:
-            self._fired = True
+        def cancel(number: int) -> None:
+            self._fired = number
             if task is not None:
                 task.cancel()
 
-        self._loop.add_signal_handler(signal.SIGTERM, cancel)
+        for number in self._signals:
+            self._loop.add_signal_handler(number, cancel, number)
 
-    def leave(self) -> None:
-        """Restores the default handler.
+    def leave(self, *, finished: bool = True) -> None:
+        """Restores the default handlers.
+
+        Args:
+            finished: whether the clean-up is over; if not, the signals still end the program
+                in order.
 
         Raises:
-            SystemExit: with the code of SIGTERM, if it came meanwhile.
+            SystemExit: with the code of a signal that came meanwhile.
         """
         if self._loop is None:
             return
-        self._loop.remove_signal_handler(signal.SIGTERM)
+        for number in self._signals:
+            self._loop.remove_signal_handler(number)
         self._loop = None
-        _release()
-        if self._fired:
-            raise SystemExit(128 + signal.SIGTERM)
+        _release(finished)
+        if finished and self._fired is not None:
+            raise SystemExit(128 + self._fired)
 
 
-class ExitOnSigterm:
-    """In sync code: SIGTERM raises SystemExit in the main thread."""
+class ExitOnTermination:
+    """In sync code: a signal raises SystemExit in the main thread."""
 
     def __init__(self) -> None:
         self._entered = False
 
     def enter(self) -> None:
-        """Guards the main thread, where the default handler is in place."""
-        if _claim():
-            self._entered = True
-            signal.signal(signal.SIGTERM, self._exit)
+        """Guards the main thread, where the default handlers are in place."""
+        signals = _claim()
+        self._entered = bool(signals)
+        for number in signals:
+            signal.signal(number, exit_for)
 
-    def leave(self) -> None:
-        """Restores the default handler."""
+    def leave(self, *, finished: bool = True) -> None:
+        """Restores the default handlers; ``finished`` says whether the clean-up is over."""
         if self._entered:
             self._entered = False
-            _release()
-
-    @staticmethod
-    def _exit(number: int, frame: FrameType | None) -> Any:
-        raise SystemExit(128 + number)
+            _release(finished)

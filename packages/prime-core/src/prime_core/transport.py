@@ -7,6 +7,7 @@ three times what pydantic needs to read an answer.
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
 import re
 import ssl
@@ -29,7 +30,7 @@ from prime_core.errors import APIError, ConfigurationError
 from prime_core.operations import Operation, RateLimit
 from prime_core.outcomes import Failure
 from prime_core.retries import Retries, RetryQuota, ThrottleLog
-from prime_core.sessions import LoopState, LoopStates
+from prime_core.sessions import LoopState, LoopStates, proxy_for
 
 __all__ = ["AsyncTransport", "TransportSettings"]
 
@@ -68,8 +69,7 @@ class TransportSettings:
     def __post_init__(self) -> None:
         for name in ("timeout", "queue_timeout", "max_throttle_wait", "max_connections"):
             value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and value > 0):
-                raise ValueError(f"{name} is a number above 0, not {value!r}")
+            _check_positive(name, value)
 
 
 class AsyncTransport:
@@ -87,6 +87,7 @@ class AsyncTransport:
             ssl_context=settings.ssl_context,
         )
         self.control = Target.of(config.base_url, self._headers(config.api_key, config.team_id))
+        proxy_for(config.base_url)  # one that can't be used is refused here, not at the first call
         self._static_urls: dict[str, URL] = {}
 
     def _headers(self, api_key: str, team_id: str | None) -> Headers:
@@ -175,6 +176,8 @@ class AsyncTransport:
             raise ConfigurationError(
                 "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
             )
+        if timeout is not None:
+            _check_positive("timeout", timeout)
         if team and not _HEADER_TEXT.fullmatch(team):
             raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
@@ -327,6 +330,12 @@ class AsyncTransport:
                 source=self,
             )
             states.dispose()
+
+
+def _check_positive(name: str, value: float) -> None:
+    """A finite number above 0; a deadline of NaN or infinity would never come."""
+    if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+        raise ValueError(f"{name} is a number above 0, not {value!r}")
 
 
 def _deleted_before(call: Call[Any], failure: Failure) -> bool:

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-__all__ = ["check_ids", "check_labels"]
+__all__ = ["check_count", "check_id", "check_ids", "check_labels", "check_seconds"]
 
 
 def check_ids(sandbox_ids: Sequence[str]) -> list[str]:
     """Ids without repeats; a lone string, whose letters would be taken for ids, is refused."""
     if isinstance(sandbox_ids, str):
         raise ValueError("sandbox_ids is a list of ids, not one string")
-    return list(dict.fromkeys(sandbox_ids))
+    return list(dict.fromkeys(check_id(sandbox_id) for sandbox_id in sandbox_ids))
 
 
 def check_labels(labels: Sequence[str] | None) -> list[str] | None:
+    """Labels as a list, each a non-empty string."""
     if isinstance(labels, str):
         raise ValueError("labels is a list of labels, not one string")
-    return None if labels is None else list(labels)
+    found = None if labels is None else list(labels)
+    for label in found or ():
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"a label is a non-empty string, not {label!r}")
+    return found
+
+
+def check_id(sandbox_id: str) -> str:
+    """An id that can be sent; a wrong one must not spoil the batch that it travels in."""
+    if not isinstance(sandbox_id, str):
+        raise TypeError(f"sandbox_id is a string, not {type(sandbox_id).__name__}")
+    if not sandbox_id or not sandbox_id.isprintable():
+        raise ValueError(f"sandbox_id is an id such as sbx_7f3k2m, not {sandbox_id!r}")
+    return sandbox_id
+
+
+def check_count(name: str, value: int, *, least: int) -> int:
+    """A whole number of at least so much, and at most a million."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if not least <= value <= 1_000_000:
+        raise ValueError(f"{name} is at least {least} and at most 1,000,000, not {value!r}")
+    return value
+
+
+def check_seconds(name: str, value: float) -> float:
+    """A finite number of seconds above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is a number of seconds, not {value!r}")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} is a number of seconds above 0, not {value!r}")
+    return value

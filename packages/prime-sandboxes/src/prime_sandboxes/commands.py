@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from prime_core.errors import APIError, APITimeoutError, PrimeError
 from prime_sandboxes._proto import command_session_pb2 as pb
+from prime_sandboxes.arguments import check_seconds
 from prime_sandboxes.errors import CommandTimeoutError, not_running
 from prime_sandboxes.gateway import CommandOutput, Gateway
 from prime_sandboxes.models import TERMINAL_STATUSES, CommandResponse, ErrorContext
@@ -31,6 +32,8 @@ def command_spec(
     Raises:
         ValueError: empty, or with a NUL character, or an environment name with ``=``.
     """
+    if not isinstance(command, str):
+        raise TypeError(f"command is a string, not {type(command).__name__}")
     if not command.strip():
         raise ValueError("command is empty")
     if user == "":
@@ -38,6 +41,8 @@ def command_spec(
     if working_dir == "":
         raise ValueError("working_dir is a path in the sandbox, not empty")
     environment = dict(env or {})
+    if not all(isinstance(word, str) for pair in environment.items() for word in pair):
+        raise TypeError("env maps names to values, both strings")
     if any(not name or "=" in name for name in environment):
         raise ValueError("a name in env is empty or holds '='")
     words = [command, working_dir or "", user or "", *environment, *environment.values()]
@@ -52,8 +57,8 @@ def check_timeout(timeout: float | None) -> float:
     """The time limit of a command in seconds; 300 by default."""
     if timeout is None:
         return DEFAULT_TIMEOUT
-    if not 0 < timeout <= LONGEST_TIMEOUT:
-        raise ValueError(f"timeout is above 0 and at most {LONGEST_TIMEOUT:g} s, not {timeout!r}")
+    if check_seconds("timeout", timeout) > LONGEST_TIMEOUT:
+        raise ValueError(f"timeout is at most {LONGEST_TIMEOUT:,.0f} s, not {timeout!r}")
     return float(timeout)
 
 
@@ -71,6 +76,10 @@ async def run_command(
     try:
         await gateway.run(sandbox_id, spec, session_uuid, timeout, output)
     except APIError as error:
+        if output.overflowed:
+            with contextlib.suppress(PrimeError):
+                await gateway.kill(sandbox_id, session_uuid)
+            raise
         late = isinstance(error, APITimeoutError) and error.phase == "total"
         ran = error.operation == COMMAND_SESSION_START.id
         if not ran or not (late or error.code == "deadline_exceeded"):

@@ -15,7 +15,8 @@ __all__ = ["OutcomeStream"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-Work = Callable[[T], Awaitable["Outcome[T, R]"]]
+# How long stopping waits for cancelled work to notice.
+CANCEL_GRACE = 5.0
 
 
 class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
@@ -55,6 +56,8 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
         self._outcomes: dict[int, Outcome[T, R]] = {}
         self._handed_out = 0
         self._total: int | None = None
+        self._input_error: BaseException | None = None
+        self.stopped = False
         self.fatal: BaseException | None = None
 
     def __aiter__(self) -> OutcomeStream[T, R]:
@@ -80,6 +83,9 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
                 return outcome
             if self._handed_out == self._total:
                 self._progress.stop()
+                if self._input_error is not None:
+                    error, self._input_error = self._input_error, None
+                    raise error
                 raise StopAsyncIteration
             self._arrived.clear()
             await self._arrived.wait()
@@ -101,10 +107,13 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
                 for item in self._items:
                     await self._start(count, item)
                     count += 1
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # of the caller's iterable
-            self.end(error)
+        except asyncio.CancelledError as error:
+            if self.stopped:
+                raise
+            self._input_error = RuntimeError("the items' iterator was cancelled")
+            self._input_error.__cause__ = error
+        except BaseException as error:  # raised once the items before it are handed out
+            self._input_error = error
         finally:
             if inspect.isasyncgen(self._items):  # nobody else holds it
                 await self._items.aclose()
@@ -144,9 +153,16 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
         Returns:
             The tasks that still have to end.
         """
+        self.stopped = True
         self._progress.stop()
         tasks = [*self._tasks, *([self._feeder] if self._feeder is not None else [])]
         for task in tasks:
             task.cancel()
         self._total = self._handed_out
         return [task for task in tasks if not task.done()]
+
+    async def aclose(self) -> None:
+        """Ends the work of a stream that nobody takes outcomes of any more."""
+        tasks = self.stop()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_GRACE)

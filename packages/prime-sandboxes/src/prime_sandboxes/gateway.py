@@ -21,7 +21,7 @@ from prime_core.connect import (
     stream_headers,
     unary_headers,
 )
-from prime_core.errors import APIError, UnauthorizedError
+from prime_core.errors import APIError, APIResponseError, UnauthorizedError
 from prime_core.per_loop import PerLoop
 from prime_core.single_flight import SingleFlight
 from prime_core.transport import AsyncTransport
@@ -43,6 +43,8 @@ RENEW_EARLY = 60.0
 # deadlines don't race.
 DEADLINE_MARGIN = 15.0
 SIGNAL_TIMEOUT = 10.0
+# The most output of a command that is kept in memory.
+MAX_OUTPUT = 256 * 1024 * 1024
 
 
 @dataclass
@@ -53,6 +55,7 @@ class CommandOutput:
     stderr: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
     fault: ConnectFault | None = None
+    overflowed: bool = False
     begun: bool = False  # whether any event came, so that the command may have run
     host: str | None = None
     request_id: str | None = None
@@ -250,5 +253,11 @@ def _take(event: pb.CommandSessionEvent, output: CommandOutput) -> None:
             output.stderr += data.stderr
         else:  # a terminal's output counts as standard output
             output.stdout += data.stdout or data.pty
+        if len(output.stdout) + len(output.stderr) > MAX_OUTPUT:
+            output.overflowed = True
+            raise APIResponseError(
+                f"The command wrote more than {MAX_OUTPUT >> 20} MiB; redirect its output to a "
+                "file in the sandbox."
+            )
     elif kind == "end":
         output.exit_code = event.end.exit_code

@@ -17,6 +17,7 @@ from prime_core.errors import (
     ServerError,
 )
 from prime_core.polling import PollSchedule, PollTimeout
+from prime_sandboxes.arguments import check_count
 from prime_sandboxes.commands import GONE_CODES
 from prime_sandboxes.errors import CommandTimeoutError, SandboxNotRunningError, not_running
 from prime_sandboxes.models import TERMINAL_STATUSES, SandboxStatus, SandboxStatusSnapshot
@@ -34,8 +35,7 @@ Schedule = PollSchedule[str, SandboxStatusSnapshot]
 
 def waiting_budget(max_attempts: int) -> float:
     """Seconds that ``max_attempts`` stands for: one each for the first five, then two."""
-    if max_attempts < 1:
-        raise ValueError(f"max_attempts is at least 1, not {max_attempts!r}")
+    check_count("max_attempts", max_attempts, least=1)
     return max_attempts if max_attempts <= 5 else 5 + 2 * (max_attempts - 5)
 
 

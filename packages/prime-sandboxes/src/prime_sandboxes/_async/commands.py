@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from prime_sandboxes import commands
 from prime_sandboxes._async.resource import AsyncSandboxResource
+from prime_sandboxes.arguments import check_id
 from prime_sandboxes.models import CommandResponse
 
 __all__ = ["AsyncSandboxCommands"]
@@ -53,6 +54,7 @@ class AsyncSandboxCommands(AsyncSandboxResource):
             ValueError: an empty or impossible argument; nothing was sent.
             APIError: any other failure.
         """
+        check_id(sandbox_id)
         spec = commands.command_spec(command, working_dir, env, user)
         limit = commands.check_timeout(timeout)
         return await commands.run_in_sandbox(

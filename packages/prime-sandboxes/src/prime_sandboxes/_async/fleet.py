@@ -16,6 +16,7 @@ from prime_core.batching import Batcher
 from prime_core.errors import (
     APIConnectionError,
     APIError,
+    APIResponseError,
     ConfigurationError,
     NotFoundError,
     PaymentRequiredError,
@@ -24,9 +25,10 @@ from prime_core.errors import (
 )
 from prime_core.reaper import Obligation, reaper
 from prime_core.sync import across
-from prime_core.termination import CancelOnSigterm, ExitOnSigterm
+from prime_core.termination import CancelOnTermination, ExitOnTermination
+from prime_sandboxes.arguments import check_count
 from prime_sandboxes.errors import FleetCleanupError, SandboxNotRunningError
-from prime_sandboxes.fleet_work import OutcomeStream
+from prime_sandboxes.fleet_work import CANCEL_GRACE, OutcomeStream
 from prime_sandboxes.models import CommandResponse, CreateSandboxRequest, Sandbox
 from prime_sandboxes.outcomes import Outcome
 from prime_sandboxes.progress import Progress
@@ -44,10 +46,8 @@ R = TypeVar("R")
 # Deletes are collected until so many, or so long, are waiting.
 DELETE_BATCH = 100
 DELETE_DELAY = 1.0
-# How long the end of a fleet waits for cancelled work to notice.
-CANCEL_GRACE = 5.0
 # Failures of the platform, after which a fresh sandbox may do better.
-_WORTH_A_RETRY = (SandboxNotRunningError, APIConnectionError, ServerError)
+_WORTH_A_RETRY = (SandboxNotRunningError, APIConnectionError, APIResponseError, ServerError)
 # Failures of a create that no other item will escape.
 _HOPELESS = (UnauthorizedError, PaymentRequiredError, ConfigurationError)
 
@@ -109,9 +109,10 @@ class AsyncFleet:
     """Runs a function in one fresh sandbox an item, many at a time.
 
     Use it as a context manager. However it is left, by its end, an exception, a
-    cancellation, Ctrl-C or SIGTERM, every sandbox that it made is deleted: on a thread of
-    its own, waited for by the fleet's end and by the interpreter's exit. Made by
-    `AsyncSandboxClient.fleet`.
+    cancellation, Ctrl-C, SIGTERM or SIGHUP, every sandbox that it made is deleted: on a
+    thread of its own, waited for by the fleet's end and by the interpreter's exit. The
+    signals are minded where the fleet is entered in the main thread and the program has no
+    handler of its own for them. Made by `AsyncSandboxClient.fleet`.
 
     Args:
         client: the client that makes the sandboxes.
@@ -121,8 +122,7 @@ class AsyncFleet:
     """
 
     def __init__(self, client: AsyncSandboxClient, limit: int, labels: list[str]) -> None:
-        if limit < 1:
-            raise ValueError(f"limit is at least 1, not {limit!r}")
+        check_count("limit", limit, least=1)
         self._client = client
         self._limit = limit
         self._labels = labels
@@ -131,8 +131,8 @@ class AsyncFleet:
         self._streams: list[OutcomeStream[Any, Any]] = []
         self._obligations: dict[Obligation, str | None] = {}  # with the sandbox's id once known
         self._undeleted: list[str] = []
-        self._guard = CancelOnSigterm()
-        self._main_thread_guard = ExitOnSigterm()  # for the sync twin, see `prime_core.sync`
+        self._guard = CancelOnTermination()
+        self._main_thread_guard = ExitOnTermination()  # for the sync twin, see `prime_core.sync`
         self._open = False
         # It lives on the reaper's loop. A fleet that is short of places doesn't wait for a
         # hundred deletes.
@@ -158,7 +158,8 @@ class AsyncFleet:
     ) -> AsyncIterator[Outcome[T, R]]:
         """Calls a function for each item, in a sandbox of its own, and streams the outcomes.
 
-        Items are pulled as outcomes are taken, so that they may be endless. An `Exception`
+        Items are pulled as outcomes are taken, so that they may be endless. Breaking out of
+        the loop leaves the work under way until the fleet is left. An `Exception`
         of the function is its item's outcome; anything else that it raises, such as
         `SystemExit`, ends the fleet. So does a create that fails for a reason that holds for
         all: no or a wrong key, no balance.
@@ -185,13 +186,23 @@ class AsyncFleet:
         """
         if not self._open:
             raise RuntimeError("use the fleet as a context manager: enter it before map()")
-        if retries < 0:
-            raise ValueError(f"retries is at least 0, not {retries!r}")
+        check_count("retries", retries, least=0)
         if isinstance(request, CreateSandboxRequest):
             self._labelled(request)
+        elif not callable(request):
+            raise TypeError("request is a CreateSandboxRequest, or a function that makes one")
+
+        async def guarded(sandbox: AsyncSandboxHandle, item: T) -> R:
+            try:
+                return await fn(sandbox, item)
+            except asyncio.CancelledError as error:
+                if stream.stopped:
+                    raise
+                # The function's own affair: nobody asked this work to stop.
+                raise RuntimeError("the function was cancelled from within") from error
 
         async def work(item: T, deliver: Callable[[Outcome[T, R]], None]) -> None:
-            await self._work(fn, item, request, retries, deliver)
+            await self._work(guarded, item, request, retries, deliver)
 
         stream: OutcomeStream[T, R] = OutcomeStream(
             work,
@@ -319,8 +330,10 @@ class AsyncFleet:
         try:
             await self._stop_work()
             await self._delete_all()
-        finally:
-            self._guard.leave()
+        except BaseException:
+            self._guard.leave(finished=False)
+            raise
+        self._guard.leave()
         if self._undeleted:
             logger.error(
                 "%d sandboxes of the fleet %s could not be deleted: %s",

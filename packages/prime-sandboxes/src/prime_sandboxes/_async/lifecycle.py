@@ -76,6 +76,8 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
         discard: Callable[[str], Coroutine[Any, Any, None]] | None = None,
     ) -> Sandbox:
         """Creates a sandbox; an obligation that is given is kept, and discards it later."""
+        if not isinstance(request, CreateSandboxRequest):
+            raise TypeError(f"pass a CreateSandboxRequest, not {type(request).__name__}")
         undo = discard or self._discard
         created = await create_once(
             self._transport,

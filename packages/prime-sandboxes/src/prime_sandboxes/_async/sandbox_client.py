@@ -44,6 +44,8 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
         *,
         client: AsyncAPIClient | None = None,
     ) -> None:
+        if client is not None and not isinstance(client, AsyncAPIClient):
+            raise TypeError(f"client is an AsyncAPIClient, not {type(client).__name__}")
         if client is not None and api_key is not None:
             raise ValueError("pass api_key or client, not both")
         super().__init__(

@@ -13,7 +13,7 @@ from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule
 from prime_sandboxes import commands, waiting
 from prime_sandboxes._async.resource import AsyncSandboxResource
-from prime_sandboxes.arguments import check_ids
+from prime_sandboxes.arguments import check_count, check_id, check_ids, check_seconds
 from prime_sandboxes.errors import BatchStatusUnsupportedError, SandboxNotRunningError
 from prime_sandboxes.models import (
     BatchSandboxStatusRequest,
@@ -136,9 +136,10 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
             SandboxNotRunningError: it ended, or a budget did; the subclass says why.
             APIError: the states could not be read.
         """
+        check_id(sandbox_id)
         budget = waiting.waiting_budget(max_attempts)
-        if stability_checks < 1:
-            raise ValueError(f"stability_checks is at least 1, not {stability_checks!r}")
+        check_count("stability_checks", stability_checks, least=1)
+        check_seconds("image_build_timeout_seconds", image_build_timeout_seconds)
         await waiting.wait_until_running(
             self._schedules.get(), sandbox_id, budget, image_build_timeout_seconds
         )
@@ -176,6 +177,7 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
             APIError: the states could not be read.
         """
         budget = waiting.waiting_budget(max_attempts)
+        check_seconds("image_build_timeout_seconds", image_build_timeout_seconds)
         schedule = self._schedules.get()
         snapshots = await run_all(
             waiting.wait_until_running(schedule, key, budget, image_build_timeout_seconds)

@@ -69,9 +69,10 @@ class Fleet(Facade[AsyncFleet]):
     """Runs a function in one fresh sandbox an item, many at a time.
 
     Use it as a context manager. However it is left, by its end, an exception, a
-    cancellation, Ctrl-C or SIGTERM, every sandbox that it made is deleted: on a thread of
-    its own, waited for by the fleet's end and by the interpreter's exit. Made by
-    `SandboxClient.fleet`.
+    cancellation, Ctrl-C, SIGTERM or SIGHUP, every sandbox that it made is deleted: on a
+    thread of its own, waited for by the fleet's end and by the interpreter's exit. The
+    signals are minded where the fleet is entered in the main thread and the program has no
+    handler of its own for them. Made by `SandboxClient.fleet`.
 
     Args:
         client: the client that makes the sandboxes.
@@ -101,7 +102,8 @@ class Fleet(Facade[AsyncFleet]):
     ) -> Iterator[Outcome[T, R]]:
         """Calls a function for each item, in a sandbox of its own, and streams the outcomes.
 
-        Items are pulled as outcomes are taken, so that they may be endless. An `Exception`
+        Items are pulled as outcomes are taken, so that they may be endless. Breaking out of
+        the loop leaves the work under way until the fleet is left. An `Exception`
         of the function is its item's outcome; anything else that it raises, such as
         `SystemExit`, ends the fleet. So does a create that fails for a reason that holds for
         all: no or a wrong key, no balance.
