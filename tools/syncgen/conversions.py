@@ -77,7 +77,7 @@ class Conversions:
                 inner = ast.copy_location(ast.BinOp(inner, ast.BitOr(), other), annotation)
             return f"None if {value} is None else {self.to_async(inner, value)}"
         if name in self._annotations.known:
-            return f"{value}._async"
+            return f"{self._imports.helper('unwrap')}({value})"
         if name == "Callable":
             return self._callback(annotation, value)
         if name in ("list", "List", "Sequence"):

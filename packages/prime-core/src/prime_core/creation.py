@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -53,19 +54,10 @@ async def create_once(
     Raises:
         APIError: nothing was made, or the outcome is open as said above.
     """
-    fixed_key = uuid.uuid4().hex if key is None else key
+    fixed_key = secrets.token_hex(16) if key is None else key
     call = transport.prepare_create(operation, response, body=body, key=fixed_key, team=team)
-
-    async def undo() -> None:
-        again = transport.prepare_create(operation, response, body=body, key=fixed_key, team=team)
-        try:
-            made = await transport.perform(again)
-        except APIError as error:
-            if again.unresolved or error.status_code is None:
-                raise
-            return  # refused for good: nothing was made
-        await discard(made)
-
+    # Not closures: each variable of one costs an object, and the garbage collector's time.
+    undo = partial(_undo, transport, operation, response, body, fixed_key, team, discard)
     owed = obligation or reaper.owe(transport, description, undo)
     owed.undo = undo
     try:
@@ -79,7 +71,27 @@ async def create_once(
         else:
             owed.settle()
         raise
-    owed.undo = lambda: discard(made)
+    owed.undo = partial(discard, made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
+
+
+async def _undo(
+    transport: AsyncTransport,
+    operation: Operation,
+    response: type[M],
+    body: bytes,
+    key: str,
+    team: str | None,
+    discard: Callable[[M], Coroutine[Any, Any, None]],
+) -> None:
+    """Sends a create again, to learn what it made, and discards that."""
+    again = transport.prepare_create(operation, response, body=body, key=key, team=team)
+    try:
+        made = await transport.perform(again)
+    except APIError as error:
+        if again.unresolved or error.status_code is None:
+            raise
+        return  # refused for good: nothing was made
+    await discard(made)

@@ -142,6 +142,8 @@ def error_of(
     shown = f"HTTP {status}: {message or reason or 'no explanation'}"
     if status in _NEXT_STEP:
         shown += f"; {_NEXT_STEP[status]}"
+    if retry_after is not None:
+        shown += f"; the platform asks to wait {retry_after:g} s"
     if status == 422:
         error: APIError = ValidationError(shown, problems=problems)
     elif quota:

@@ -35,6 +35,7 @@ __all__ = [
     "leave",
     "loop_thread",
     "run",
+    "unwrap",
     "when_received",
 ]
 
@@ -404,3 +405,17 @@ class Facade(Generic[A]):
 
     def __repr__(self) -> str:
         return repr(self._async).replace("Async", "", 1)
+
+
+def unwrap(facade: Facade[A]) -> A:
+    """The async object behind a sync one.
+
+    Raises:
+        TypeError: it is none, such as a bare key in place of ``APIClient(key)``.
+    """
+    if not isinstance(facade, Facade):
+        raise TypeError(
+            f"expected an object of the sync SDK, such as APIClient(...), not a "
+            f"{type(facade).__name__}"
+        )
+    return facade._async

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_core._sync.api_client import APIClient
-from prime_core.sync import enter, leave, run
+from prime_core.sync import enter, leave, run, unwrap
 from prime_sandboxes._async.sandbox_client import AsyncSandboxClient
 from prime_sandboxes._sync.commands import SandboxCommands
 from prime_sandboxes._sync.fleet import Fleet
@@ -34,7 +34,7 @@ class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxWaiting):
     _async: AsyncSandboxClient
 
     def __init__(self, api_client: APIClient | None = None) -> None:
-        self._async = AsyncSandboxClient(client=None if api_client is None else api_client._async)
+        self._async = AsyncSandboxClient(client=None if api_client is None else unwrap(api_client))
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> Fleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.
