@@ -6,9 +6,11 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import time
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from prime_local import LocalPlatform
+from prime_local import LocalPlatform, PlatformProcess
+from prime_local.sandboxes.isolation.base import WantedMode
 
 START = "command_session.CommandSession/Start"
 SIGNAL = "command_session.CommandSession/SendSignal"
@@ -171,6 +174,19 @@ async def read_stream(response: aiohttp.ClientResponse) -> CommandResult:
         result.events.append(message["event"])
 
 
+async def exchange_raw(url: str, method: str, headers: dict[str, str], body: bytes) -> bytes:
+    """Send a request over a bare socket; return every byte until the server closes it."""
+    parts = urllib.parse.urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        lines = [f"{method} {parts.path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        return await asyncio.wait_for(reader.read(), 10)
+    finally:
+        writer.transport.abort()
+
+
 def process_exists(pid: int) -> bool:
     """Say whether a process runs; one that only waits to be reaped does not."""
     try:
@@ -194,6 +210,15 @@ async def read_pid(path: Path) -> int:
         assert time.monotonic() < deadline, f"nothing in {path}"
         await asyncio.sleep(0.01)
     return int(text)
+
+
+def wait_for_line(path: Path) -> str:
+    """Wait, without an event loop, until a line has been written into a file."""
+    deadline = time.monotonic() + 15
+    while not (text := _text(path)).endswith("\n"):
+        assert time.monotonic() < deadline, f"nothing in {path}"
+        time.sleep(0.01)
+    return text.strip()
 
 
 def _text(path: Path) -> str:
@@ -222,8 +247,51 @@ async def client(prime_platform: LocalPlatform) -> AsyncIterator[RawClient]:
         yield client
 
 
+PlatformOfMode = Callable[[WantedMode], PlatformProcess]
+
+
+@pytest.fixture(scope="session")
+def platform_of_mode() -> Iterator[PlatformOfMode]:
+    """Platforms without limits that isolate sandboxes: one a mode, shared by all tests.
+
+    Where a mode does not work its tests are skipped, or fail if PRIME_REQUIRE_ISOLATION is set.
+    """
+    running: dict[WantedMode, PlatformProcess] = {}
+    reasons: dict[WantedMode, str] = {}
+    with contextlib.ExitStack() as stack:
+
+        def find(mode: WantedMode) -> PlatformProcess:
+            if mode not in running and mode not in reasons:
+                try:
+                    platform = PlatformProcess(["--no-limits"], isolation=mode)
+                    running[mode] = stack.enter_context(platform)
+                except RuntimeError as error:
+                    reasons[mode] = str(error)
+            if mode in reasons:
+                require_or_skip(reasons[mode])
+            return running[mode]
+
+        yield find
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Refuse to leave out a test that needs isolation where isolation must be there."""
+    if os.environ.get("PRIME_REQUIRE_ISOLATION"):
+        words = ("test_isolation", "[full", "[bwrap")
+        left_out = [each.nodeid for each in items if any(word in each.nodeid for word in words)]
+        if left_out:
+            raise pytest.UsageError(f"these must run here: {left_out}")
+
+
+def require_or_skip(reason: str) -> None:
+    """Skip a test that needs isolation, or fail it where isolation must be there."""
+    if os.environ.get("PRIME_REQUIRE_ISOLATION"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 @contextlib.asynccontextmanager
-async def _client(platform: LocalPlatform) -> AsyncIterator[RawClient]:
+async def _client(platform: LocalPlatform | PlatformProcess) -> AsyncIterator[RawClient]:
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
@@ -239,4 +307,8 @@ def helpers() -> Any:
         process_exists=process_exists,
         until_gone=until_gone,
         read_pid=read_pid,
+        wait_for_line=wait_for_line,
+        client_of=_client,
+        exchange_raw=exchange_raw,
+        require_or_skip=require_or_skip,
     )

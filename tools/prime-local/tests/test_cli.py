@@ -73,7 +73,8 @@ def _post(url: str, key: str, body: object) -> None:
 def test_serve_prints_one_ready_line_and_ends_every_process_on_a_signal(
     tmp_path: Path, helpers: Any, number: signal.Signals
 ) -> None:
-    with _started("serve", "--port", "0", "--data-dir", str(tmp_path / "data")) as process:
+    options = ["--isolation", "process", "--data-dir", str(tmp_path / "data")]
+    with _started("serve", "--port", "0", *options) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         assert ready["event"] == "ready"
@@ -97,7 +98,7 @@ def test_serve_prints_one_ready_line_and_ends_every_process_on_a_signal(
     assert "SIMULATION" in err
     assert "NOTHING isolates" in err
     assert [pid for pid in pids if helpers.process_exists(pid)] == []
-    assert not list((tmp_path / "data").iterdir())
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["platform.sqlite3"]
 
 
 def test_serve_does_not_wait_for_open_streams() -> None:
@@ -228,7 +229,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_command_once() -> None:
         while b"ready" not in screen:
             screen += os.read(terminal, 4096)
         os.write(terminal, b"\x03")
-        while b"signals" not in screen:
+        while b"\n" not in screen.partition(b"signals")[2]:
             screen += os.read(terminal, 4096)
     finally:
         status = _wait(pid)
@@ -259,7 +260,8 @@ def test_run_leaves_no_sandbox_process(tmp_path: Path, helpers: Any) -> None:
         "urllib.request.urlopen(request, timeout=10).close()\n"
         f"while not pathlib.Path({str(tmp_path / 'main')!r}).exists(): time.sleep(0.01)\n"
     )
-    command = [*PRIME_LOCAL, "run", "--", sys.executable, "-c", script]
+    options = ["--isolation", "process", "--", sys.executable, "-c", script]
+    command = [*PRIME_LOCAL, "run", *options]
     subprocess.run(command, check=True, capture_output=True, timeout=30)
     for name in ("main", "child"):
         assert not helpers.process_exists(int(_wait_for(tmp_path / name)))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -118,6 +120,28 @@ async def _pid(stream: object) -> int:
     payload = await stream.content.readuntil(b"}}}")  # type: ignore[attr-defined]
     pid: int = json.loads(payload)["event"]["start"]["pid"]
     return pid
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 7200.0])
+async def test_skewed_clock_shifts_every_date_and_no_deadline(
+    open_platform: OpenPlatform, skew: float
+) -> None:
+    platform, client = await open_platform(clock_skew=skew)
+    box = await client.running(timeout_minutes=1)
+    answer = await client.call("GET", f"/api/v1/sandbox/{box['id']}")
+    expected = datetime.now(timezone.utc).timestamp() + skew
+    dates = {
+        "created": datetime.fromisoformat(box["createdAt"].replace("Z", "+00:00")),
+        "started": datetime.fromisoformat(answer.body["startedAt"].replace("Z", "+00:00")),
+        "header": parsedate_to_datetime(answer.headers["Date"]),
+    }
+    for name, date in dates.items():
+        assert abs(date.timestamp() - expected) < 5, name
+    expires = datetime.fromisoformat(box["gatewayAuth"]["expires_at"].replace("Z", "+00:00"))
+    assert abs(expires.timestamp() - expected - 1800) < 5
+    assert (await client.run(box, "echo x")).stdout == "x\n"
+    await platform.advance(61)
+    assert (await client.get(box))["status"] == "TIMEOUT"
 
 
 async def test_platform_dates_follow_the_clock(open_platform: OpenPlatform) -> None:

@@ -5,16 +5,32 @@ import base64
 import json
 import time
 import uuid
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from prime_local import LocalPlatform
 from prime_local.contract import load_contract
 from prime_local.contract.protobuf import CommandMessages
 from prime_local.sandboxes.processes import account_name
 
 if TYPE_CHECKING:
-    from conftest import OpenPlatform, RawClient
+    from conftest import OpenPlatform, PlatformOfMode, RawClient
+
+
+@pytest.fixture(params=["process", "bwrap", "full"])
+async def client(
+    request: pytest.FixtureRequest,
+    helpers: Any,
+    prime_platform: LocalPlatform,
+    platform_of_mode: PlatformOfMode,
+) -> AsyncIterator[RawClient]:
+    """A client of a platform in each isolation mode: commands behave the same in all."""
+    mode = request.param
+    platform = prime_platform if mode == "process" else platform_of_mode(mode)
+    async with helpers.client_of(platform) as client:
+        yield client
 
 
 async def test_command_reports_its_start_output_and_end(client: RawClient) -> None:

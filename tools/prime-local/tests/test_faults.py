@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -33,9 +36,9 @@ async def test_status_fault_answers_without_processing(
 
 @pytest.mark.parametrize(("when", "made"), [("before_commit", 0), ("after_commit", 1)])
 async def test_reset_breaks_the_connection_before_or_after_the_commit(
-    client: RawClient, prime_platform: LocalPlatform, when: str, made: int
+    client: RawClient, prime_platform: LocalPlatform, when: Any, made: int
 ) -> None:
-    prime_platform.add_faults(FaultRule.from_wire({"reset": when, "times": 1}))
+    prime_platform.add_faults(FaultRule(reset=when, times=1))
     with pytest.raises((aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)):
         await client.call("POST", PATH, BOX)
     assert prime_platform.ledger()["sandboxes"]["created"] == made
@@ -105,10 +108,10 @@ async def test_delay_after_waits_between_commit_and_answer(
 async def test_which_requests_a_rule_chooses(
     client: RawClient,
     prime_platform: LocalPlatform,
-    choice: dict[str, object],
+    choice: dict[str, Any],
     spoiled: list[int],
 ) -> None:
-    prime_platform.add_faults(FaultRule.from_wire({**choice, "status": 500}))
+    prime_platform.add_faults(FaultRule(**choice, status=500))
     statuses = [(await client.call("GET", PATH)).status for _ in range(6)]
     assert [number for number, status in enumerate(statuses, 1) if status == 500] == spoiled
 
@@ -132,8 +135,57 @@ async def test_rules_over_http_are_listed_with_their_hits_and_cleared(client: Ra
     assert [(rule["matched"], rule["hits"]) for rule in listed] == [(3, 1)]
     await client.call("DELETE", "/_local/faults")
     assert (await client.call("GET", "/_local/faults")).body == {"rules": []}
-    bad = await client.call("POST", "/_local/faults", {"rules": [{"statsu": 500}]})
-    assert bad.status == 422
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({}, "expected"),
+        ({"rules": {}}, "expected"),
+        ({"rules": [{}, {"statsu": 500}]}, "rule 2: .*statsu"),
+        ({"rules": [{"status": "500"}]}, "rule 1: status"),
+        ({"rules": [{"nth": 0}]}, "rule 1: nth"),
+        ({"rules": [{"stall": -1}]}, "rule 1: stall"),
+        ({"rules": [{"reset": "sometimes"}]}, "rule 1: reset"),
+        ({"rules": [{"operation": "create_sandbx"}]}, "create_sandbx"),
+    ],
+)
+async def test_rules_that_make_no_sense_are_refused_and_none_is_kept(
+    client: RawClient, document: dict[str, object], reason: str
+) -> None:
+    answer = await client.call("POST", "/_local/faults", document)
+    assert answer.status == 422
+    assert re.search(reason, answer.body["detail"])
+    assert (await client.call("GET", "/_local/faults")).body == {"rules": []}
+
+
+async def test_every_field_of_a_rule_can_be_sent(client: RawClient) -> None:
+    sent = [asdict(FaultRule()), asdict(FaultRule("get_sandbox", nth=[1, 2], omit="end_event"))]
+    assert (await client.call("POST", "/_local/faults", {"rules": sent})).status == 200
+    listed = (await client.call("GET", "/_local/faults")).body["rules"]
+    assert listed == [{**rule, "matched": 0, "hits": 0} for rule in sent]
+
+
+async def test_bad_chunk_breaks_the_encoding_after_some_bytes(
+    client: RawClient, prime_platform: LocalPlatform, helpers: Any
+) -> None:
+    prime_platform.add_faults(FaultRule("create_sandbox", bad_chunk=7, times=1))
+    body = json.dumps(BOX).encode()
+    answer = await helpers.exchange_raw(client.url + PATH, "POST", client.key, body)
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert answer.endswith(b'\r\n\r\n7\r\n{"id":"\r\nno-size\r\n')
+    assert prime_platform.ledger()["sandboxes"]["created"] == 1
+
+
+async def test_trickle_sends_byte_by_byte(client: RawClient, prime_platform: LocalPlatform) -> None:
+    prime_platform.add_faults(FaultRule("list_sandboxes", trickle=0.002))
+    started = time.monotonic()
+    async with client.session.get(client.url + PATH, headers=client.key) as response:
+        pieces = [piece async for piece in response.content.iter_any()]
+    body = b"".join(pieces)
+    assert json.loads(body)["total"] == 0
+    assert len(pieces) > len(body) / 2
+    assert time.monotonic() - started >= 0.002 * len(body)
 
 
 async def test_outage_refuses_connections_and_keeps_the_sandboxes(

@@ -3,6 +3,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
+from prime_local import LocalPlatform
 from prime_local.clock import PlatformClock
 from prime_local.limits import SlidingWindow
 
@@ -79,6 +82,87 @@ async def test_active_sandbox_limit(open_platform: OpenPlatform) -> None:
 async def test_without_limits_everything_passes(client: RawClient) -> None:
     answers = await asyncio.gather(*(_create(client) for _ in range(300)))
     assert {answer.status for answer in answers} == {201}
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("cpu_cores", (0.1, 16), (0, -1, 16.5)),
+        ("memory_gb", (0.125, 64), (0.1, 64.5)),
+        ("disk_size_gb", (2, 128), (1.9, 129)),
+        ("gpu_count", (0,), (-1, 9, 1.5)),
+        ("timeout_minutes", (1, 10_000_000, -1, -60), (0, 1.5)),
+        ("idle_timeout_minutes", (1, 60), (0, -1, 1441)),
+        ("name", ("x", "x" * 100), ("", "x" * 101)),
+        ("idempotency_key", ("k", "k" * 128), ("", "k" * 129)),
+    ],
+)
+async def test_ranges_of_a_sandbox(
+    client: RawClient, field: str, good: tuple[object, ...], bad: tuple[object, ...]
+) -> None:
+    for value in good:
+        assert (await _create(client, **{field: value})).status == 201, value
+    for value in bad:
+        answer = await _create(client, **{field: value})
+        assert answer.status == 422, value
+        assert answer.body["detail"][0]["loc"] == ["body", field]
+
+
+async def test_idle_time_of_a_day_needs_a_lifetime_as_long_or_none(client: RawClient) -> None:
+    for lifetime, status in ((1439, 422), (1440, 201), (-1, 201)):
+        answer = await _create(client, idle_timeout_minutes=1440, timeout_minutes=lifetime)
+        assert answer.status == status, lifetime
+
+
+async def test_documented_rate_limit_holds_for_a_route_that_is_not_simulated(
+    open_platform: OpenPlatform,
+) -> None:
+    platform, client = await open_platform()
+    answers = [await client.call("PATCH", "/api/v1/images", {}) for _ in range(51)]
+    assert [answer.status for answer in answers] == [501] * 50 + [429]
+    assert 50 <= int(answers[-1].headers["Retry-After"]) <= 60
+    await platform.advance(60)
+    assert (await client.call("PATCH", "/api/v1/images", {})).status == 501
+
+
+async def test_older_rate_limits_are_enforced_only_when_asked_for(
+    open_platform: OpenPlatform,
+) -> None:
+    _, client = await open_platform()
+    box = await client.running()
+    path = f"/api/v1/sandbox/{box['id']}/auth"
+    assert {(await client.call("POST", path)).status for _ in range(121)} == {200}
+
+    platform, client = await open_platform(strict_limits=True)
+    box, other = await client.running(), await client.running()
+    path = f"/api/v1/sandbox/{box['id']}/auth"
+    for _ in range(120):
+        assert (await client.call("POST", path)).status == 200
+    refused = await client.call("POST", path)
+    assert (refused.status, refused.body) == (429, {"detail": "Rate limit exceeded"})
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    # Each sandbox has a count of its own, and a wrong key counts for nobody.
+    assert (await client.call("POST", f"/api/v1/sandbox/{other['id']}/auth")).status == 200
+    assert (await client.call("POST", path, headers={})).status == 401
+    await platform.advance(60)
+    assert (await client.call("POST", path)).status == 200
+
+
+async def test_older_limit_of_a_collection_is_one_for_all(open_platform: OpenPlatform) -> None:
+    _, client = await open_platform(strict_limits=True)
+    body = {"sandbox_ids": ["sbx_nope"]}
+    answers = [await client.call("DELETE", "/api/v1/sandbox", body) for _ in range(51)]
+    assert [answer.status for answer in answers] == [200] * 50 + [429]
+
+
+async def test_without_limits_there_is_none_at_all(client: RawClient) -> None:
+    answers = [await client.call("PATCH", "/api/v1/images", {}) for _ in range(60)]
+    assert {answer.status for answer in answers} == {501}
+
+
+def test_strict_limits_without_limits_is_a_contradiction() -> None:
+    with pytest.raises(ValueError, match="needs limits"):
+        LocalPlatform(limits=False, strict_limits=True)
 
 
 async def test_window_slides_event_by_event() -> None:

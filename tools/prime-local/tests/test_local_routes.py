@@ -146,8 +146,8 @@ async def test_request_that_breaks_off_is_no_fault_of_the_platform(
     assert platform.ledger()["sandboxes"]["created"] == 0
 
 
-async def test_leaving_removes_the_platforms_folder_and_nothing_else(tmp_path: Path) -> None:
+async def test_leaving_keeps_only_the_records_in_the_data_directory(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     async with LocalPlatform(data_dir=tmp_path):
-        assert len(os.listdir(tmp_path)) == 2
-    assert os.listdir(tmp_path) == ["mine"]
+        assert [name for name in os.listdir(tmp_path) if name.startswith("prime-local-")]
+    assert sorted(os.listdir(tmp_path)) == ["mine", "platform.sqlite3"]

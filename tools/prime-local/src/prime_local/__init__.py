@@ -6,15 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from prime_local.assumptions import Assumptions
     from prime_local.errors import ContractViolation
     from prime_local.faults import FaultRule
     from prime_local.platform import LocalPlatform
     from prime_local.subprocess_server import PlatformProcess
 
 __version__ = "0.1.0"
-__all__ = ["ContractViolation", "FaultRule", "LocalPlatform", "PlatformProcess", "__version__"]
+__all__ = [
+    "Assumptions",
+    "ContractViolation",
+    "FaultRule",
+    "LocalPlatform",
+    "PlatformProcess",
+    "__version__",
+]
 
 _HOME = {
+    "Assumptions": "prime_local.assumptions",
     "ContractViolation": "prime_local.errors",
     "FaultRule": "prime_local.faults",
     "LocalPlatform": "prime_local.platform",

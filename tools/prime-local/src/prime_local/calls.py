@@ -9,9 +9,11 @@ from typing import Any
 
 from aiohttp import web
 
+from prime_local.assumptions import Assumptions
 from prime_local.contract import Operation
 from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore
+from prime_local.faults import FaultRule
 
 GATEWAY_PREFIX = "/gateway"
 
@@ -20,7 +22,8 @@ GATEWAY_PREFIX = "/gateway"
 class Call:
     """One request to an operation of the contract, already checked against it.
 
-    `parameters` holds path and query values, `body` the JSON body of the operations that have one.
+    `parameters` holds path and query values, `body` the JSON body of the operations that have one,
+    `fault` the rule that spoils it.
     """
 
     core: PlatformCore
@@ -28,26 +31,46 @@ class Call:
     operation: Operation
     parameters: JsonObject
     body: Any = None
+    fault: FaultRule | None = None
+
+    @property
+    def assumptions(self) -> Assumptions:
+        return self.core.settings.assumptions
 
     @property
     def gateway_url(self) -> str:
         """The gateway's address as this caller can reach it."""
-        return f"{self.request.scheme}://{self.request.host}{GATEWAY_PREFIX}"
+        end = "/" if self.assumptions.gateway_url == "slash" else ""
+        return f"{self.request.scheme}://{self.request.host}{GATEWAY_PREFIX}{end}"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A JSON answer, or raw bytes of another content type."""
+    """A JSON answer, or raw bytes of another content type.
+
+    `contract_status` names the answer of the contract that this one is, where an assumption gives
+    it another status.
+    """
 
     body: JsonObject | bytes
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
+    contract_status: int | None = None
 
     def data(self) -> bytes:
         if isinstance(self.body, bytes):
             return self.body
         return json.dumps(self.body, separators=(",", ":")).encode()
+
+
+def http_response(reply: Reply) -> web.Response:
+    return web.Response(
+        body=reply.data(),
+        status=reply.status,
+        headers=reply.headers,
+        content_type=reply.content_type,
+    )
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from prime_local.assumptions import Assumptions
+from prime_local.errors import ContractViolation
+from prime_local.faults import FaultRule, read_rules
 from prime_local.platform import LocalPlatform
+from prime_local.sandboxes.isolation.base import IsolationError
 
 logger = logging.getLogger("prime_local")
 
@@ -30,16 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="prime-local: %(levelname)s: %(message)s"
     )
-    platform = LocalPlatform(
-        limits=not options.no_limits,
-        start_delay=options.start_delay,
-        seed=options.seed,
-        data_dir=options.data_dir,
-        token_lifetime=options.token_lifetime,
-        validate_responses=False,
-        host=options.host,
-        port=options.port,
-    )
+    try:
+        platform = _platform(options)
+    except ValueError as error:
+        parser.error(str(error))
     _warn(options.host)
     try:
         if options.command == "serve":
@@ -49,36 +49,102 @@ def main(argv: Sequence[str] | None = None) -> int:
         from prime_local.running import run
 
         return asyncio.run(run(platform, command))
-    except OSError as error:
+    except (OSError, ValueError, IsolationError) as error:
         logger.error("cannot start: %s", error)
+        return 1
+    except ContractViolation as error:
+        logger.error("%s", error)
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _platform(options: argparse.Namespace) -> LocalPlatform:
+    """Make the platform that the options describe.
+
+    Raises:
+        ValueError: an option's value is of no use.
+    """
+    faults: list[FaultRule] = []
+    if options.faults is not None:
+        try:
+            faults = read_rules(json.loads(options.faults.read_bytes()))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"--faults {options.faults}: {error}") from error
+    return LocalPlatform(
+        limits=not options.no_limits,
+        strict_limits=options.strict_limits,
+        start_delay=options.start_delay,
+        gateway_delay=options.gateway_delay,
+        image_build_time=options.image_build_time,
+        seed=options.seed,
+        data_dir=options.data_dir,
+        isolation=options.isolation,
+        token_lifetime=options.token_lifetime,
+        latency=options.latency,
+        clock_skew=options.clock_skew,
+        noise=options.noise,
+        faults=faults,
+        assumptions=Assumptions.parse(options.assume),
+        validate_responses=options.validate_responses,
+        host=options.host,
+        port=options.port,
+    )
+
+
+def _settings() -> argparse.ArgumentParser:
     settings = argparse.ArgumentParser(add_help=False)
     settings.add_argument("--host", default="127.0.0.1", help="address to listen on")
     settings.add_argument("--port", type=int, default=0, help="port; 0 picks a free one")
     settings.add_argument(
-        "--data-dir", type=Path, help="folder for sandboxes' files; default: a temporary one"
+        "--data-dir", type=Path, help="folder that remembers sandboxes; default: a temporary one"
+    )
+    settings.add_argument(
+        "--isolation",
+        choices=("auto", "full", "bwrap", "process"),
+        default="auto",
+        help="how sandboxes are kept from this machine; auto: the strongest that works here",
     )
     settings.add_argument("--seed", type=int, help="make ids and the API key repeatable")
-    settings.add_argument(
-        "--no-limits", action="store_true", help="enforce no creation and account limits"
+    limits = settings.add_mutually_exclusive_group()
+    limits.add_argument("--no-limits", action="store_true", help="enforce no limits")
+    limits.add_argument(
+        "--strict-limits", action="store_true", help="enforce those of older descriptions as well"
     )
+    for name, default, text in (
+        ("--start-delay", 0.0, "time between a create and RUNNING"),
+        ("--gateway-delay", 0.0, "time between RUNNING and a gateway that answers"),
+        ("--image-build-time", 0.0, "how long the first use of an image waits"),
+        ("--token-lifetime", 1800.0, "how long a gateway token is good for"),
+        ("--latency", 0.0, "time that each request waits before it is processed"),
+    ):
+        settings.add_argument(name, type=_seconds, default=default, metavar="SECONDS", help=text)
     settings.add_argument(
-        "--start-delay",
-        type=_seconds,
+        "--clock-skew",
+        type=_finite,
         default=0.0,
         metavar="SECONDS",
-        help="time between a create and RUNNING",
+        help="how far the platform's dates are ahead; negative when they are late",
     )
     settings.add_argument(
-        "--token-lifetime",
-        type=_seconds,
-        default=1800.0,
-        metavar="SECONDS",
-        help="how long a gateway token is good for",
+        "--noise", action="store_true", help="add unknown fields and enum values to every answer"
     )
+    settings.add_argument("--faults", type=Path, metavar="FILE", help="fault rules, as JSON")
+    settings.add_argument(
+        "--assume",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="answer an open question of ASSUMPTIONS.md; can be repeated",
+    )
+    settings.add_argument(
+        "--validate-responses",
+        action="store_true",
+        help="check each answer against the contract; exit with 1 if one broke it",
+    )
+    return settings
+
+
+def _parser() -> argparse.ArgumentParser:
+    settings = _settings()
     parser = argparse.ArgumentParser(
         prog="prime-local", description="A local stand-in for the Prime Intellect platform."
     )
@@ -96,16 +162,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
+    seconds = _finite(text)
+    if seconds < 0:
         raise argparse.ArgumentTypeError("must be at least 0")
     return seconds
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError("must be finite")
+    return number
+
+
 def _warn(host: str) -> None:
-    logger.warning(
-        "SIMULATION, not the real platform. Sandboxes run in process mode: their commands are "
-        "processes of this machine and account, and NOTHING isolates them from it."
-    )
     if host not in _LOOPBACK:
         logger.warning("%s is no loopback address: whoever has the key can run commands here", host)

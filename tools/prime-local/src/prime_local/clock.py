@@ -28,15 +28,23 @@ class PlatformClock:
     """Seconds and dates of the platform; both move only forward.
 
     Timers run on the event loop that first schedules one.
+
+    Args:
+        skew: seconds by which its dates differ from this machine's; negative when it is late.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, skew: float = 0.0) -> None:
         self._offset = 0.0
         self._started = time.monotonic()
-        self._epoch = datetime.now(timezone.utc)
+        self._epoch = datetime.now(timezone.utc) + timedelta(seconds=skew)
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._wake: asyncio.TimerHandle | None = None
+
+    @property
+    def advanced(self) -> float:
+        """The seconds that `advance` has added so far."""
+        return self._offset
 
     def now(self) -> float:
         """Return the platform's monotonic time in seconds."""

@@ -13,9 +13,15 @@ from prime_local.sandboxes.record import Owner, Sandbox, Status
 
 async def create_sandbox(call: Call) -> Reply:
     core = call.core
-    record = core.sandboxes.create(call.body, core.user_id).record
-    auth = core.tokens.issue(record, call.gateway_url) if record.live else None
-    return Reply({**record.to_wire(), "gatewayAuth": auth}, 201)
+    life, new = core.sandboxes.create(call.body, Owner(core.user_id, _team(call, call.body)))
+    record = life.record
+    auth = None
+    if record.live and call.assumptions.create_token == "included":
+        auth = core.tokens.issue(record, call.gateway_url)
+    wire = {**_wire(call, record), "gatewayAuth": auth}
+    await core.saved()
+    status = 201 if new else call.assumptions.replayed_create
+    return Reply(wire, status, contract_status=201)
 
 
 async def list_sandboxes(call: Call) -> Reply:
@@ -33,23 +39,25 @@ async def list_sandboxes(call: Call) -> Reply:
     found = call.core.sandboxes.select(owner, wanted)
     page, per_page = query["page"], query["per_page"]
     first, last = (page - 1) * per_page, page * per_page
+    camel = call.assumptions.list_paging == "camelCase"
     return Reply(
         {
-            "sandboxes": [life.record.to_wire() for life in found[first:last]],
+            "sandboxes": [_wire(call, life.record) for life in found[first:last]],
             "total": len(found),
             "page": page,
-            "per_page": per_page,
-            "has_next": last < len(found),
+            "perPage" if camel else "per_page": per_page,
+            "hasNext" if camel else "has_next": last < len(found),
         }
     )
 
 
 async def get_sandbox(call: Call) -> Reply:
-    return Reply(_life(call).record.to_wire())
+    return Reply(_wire(call, _life(call).record))
 
 
 async def delete_sandbox(call: Call) -> Reply:
     await call.core.sandboxes.delete([_life(call)])
+    await call.core.saved()
     return Reply({"success": True, "message": "Sandbox deleted"})
 
 
@@ -74,6 +82,7 @@ async def bulk_delete_sandboxes(call: Call) -> Reply:
             if life is None
         ]
     await registry.delete(chosen)
+    await call.core.saved()
     total = len(chosen) + len(failed)
     return Reply(
         {
@@ -139,12 +148,26 @@ def _life(call: Call) -> SandboxLife:
     return call.core.sandboxes.get(call.parameters["sandbox_id"])
 
 
+def _wire(call: Call, record: Sandbox) -> JsonObject:
+    wire = record.to_wire()
+    if call.assumptions.secrets == "masked":
+        wire["secrets"] = dict.fromkeys(record.secrets, "***")
+    return wire
+
+
 def _scope(call: Call, asked: JsonObject) -> Owner:
     """Return whose sandboxes are meant; there is only one user here to be allowed."""
     core = call.core
     if asked.get("user_id") not in (None, core.user_id):
         raise PlatformError(403, "Team admin required")
-    return Owner(core.user_id, asked.get("team_id"))
+    return Owner(core.user_id, _team(call, asked))
+
+
+def _team(call: Call, asked: JsonObject) -> str | None:
+    team: str | None = asked.get("team_id")
+    if team is None and call.assumptions.team_header == "honoured":
+        team = call.request.headers.get("X-Prime-Team-ID") or None
+    return team
 
 
 def _carries(record: Sandbox, labels: Sequence[str]) -> bool:

@@ -3,94 +3,154 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import shutil
-import tempfile
+import contextlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prime_local.assumptions import Assumptions
 from prime_local.clock import PlatformClock
 from prime_local.contract import ContractChecks, load_contract
 from prime_local.faults import FaultRule, FaultRules
 from prime_local.identifiers import Identifiers
 from prime_local.ledger import Ledger
-from prime_local.limits import CreationLimits
+from prime_local.limits import CreationLimits, RateLimits
+from prime_local.refusals import Refusals
+from prime_local.sandboxes.images import ImageBuilds
+from prime_local.sandboxes.isolation.base import ModeName, WantedMode
+from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
-from prime_local.sandboxes.processes import ProcessMode
-from prime_local.sandboxes.record import Sandbox
+from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
-from prime_local.sandboxes.trees import TreeKiller
+from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
 
-_CLOSE_SECONDS = 3.0
+_STORAGE_NAME = "platform.sqlite3"
+_CLOSE_SECONDS = 2.5
 
 
 @dataclass(frozen=True)
 class Settings:
     """How a platform behaves.
 
-    Args:
-        limits: enforce the documented creation burst and account limits.
-        start_delay: seconds on the platform clock between a create and RUNNING.
-        seed: makes ids and the API key repeatable.
-        data_dir: folder to keep the sandboxes' files in while they live; None for the system's
-            temporary one.
-        token_lifetime: seconds that a gateway token is good for.
-        validate_responses: check each answer against the contract.
+    `LocalPlatform` explains each setting.
     """
 
     limits: bool = True
+    strict_limits: bool = False
     start_delay: float = 0.0
+    gateway_delay: float = 0.0
+    image_build_time: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
+    isolation: WantedMode = "process"
     token_lifetime: float = 1800.0
+    latency: float = 0.0
+    clock_skew: float = 0.0
+    noise: bool = False
+    assumptions: Assumptions = field(default_factory=Assumptions)
     validate_responses: bool = False
+
+    def __post_init__(self) -> None:
+        if self.strict_limits and not self.limits:
+            raise ValueError("strict_limits adds to the documented limits: it needs limits")
 
 
 class PlatformCore:
-    """State and machinery of one platform. Must be made on the event loop that runs it."""
+    """State and machinery of one platform, on the event loop that opened it."""
 
-    def __init__(self, settings: Settings, faults: Iterable[FaultRule] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        faults: Iterable[FaultRule],
+        premises: Premises,
+        tasks: TaskSet,
+        storage: Storage,
+    ) -> None:
         self.settings = settings
+        self._storage = storage
+        self._premises = premises
+        self.tasks = tasks
         self.contract = load_contract()
         self.checks = ContractChecks(self.contract)
-        self.clock = PlatformClock()
+        self._ahead = float(storage.facts.get("clock_ahead", 0.0))
+        self.clock = PlatformClock(settings.clock_skew + self._ahead)
         self.identifiers = Identifiers(settings.seed)
-        self.api_key = self.identifiers.make("pit_", 40)
-        self.user_id = self.identifiers.make("usr_")
-        self.faults = FaultRules(faults)
+        api_key, user_id = self.identifiers.make("pit_", 40), self.identifiers.make("usr_")
+        self.api_key = storage.facts.get("api_key", api_key)
+        self.user_id = storage.facts.get("user_id", user_id)
+        self.refusals = Refusals(self.clock, settings.assumptions)
+        self.faults = FaultRules(self.contract.operations)
+        self.faults.add(faults)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
         self.violations: list[str] = []
-        # The names of a seeded platform repeat; the mark on its processes must not.
-        self._instance = secrets.token_hex(8)
-        self.tasks = TaskSet()
-        self._executor = ThreadPoolExecutor(4, thread_name_prefix="prime-local")
-        self._trees = TreeKiller(self._executor, self.tasks)
-        if settings.data_dir is not None:
-            settings.data_dir.mkdir(parents=True, exist_ok=True)
-        # A folder of its own each time: a seeded platform's sandboxes have the names of the last.
-        root = tempfile.mkdtemp(prefix="prime-local-", dir=settings.data_dir)
-        self._root = Path(root).absolute()
-        processes = ProcessMode(self._root, self._executor)
         self._host = Host(
             clock=self.clock,
             identifiers=self.identifiers,
-            processes=processes,
-            trees=self._trees,
-            tasks=self.tasks,
-            instance=self._instance,
+            isolation=premises.isolation,
+            tasks=tasks,
+            instance=premises.instance,
+            builds=ImageBuilds(self.clock, self.identifiers, settings.image_build_time),
             start_delay=settings.start_delay,
+            gateway_delay=settings.gateway_delay,
+            retained_sessions=settings.assumptions.retained_sessions,
+            on_change=storage.save,
             on_end=self._on_end,
         )
-        self._begin()
+        self._begin(storage.records)
+
+    @classmethod
+    async def open(cls, settings: Settings, faults: Iterable[FaultRule] = ()) -> PlatformCore:
+        """Make a platform, with what its data directory remembers of an earlier one.
+
+        Raises:
+            OSError: the data directory cannot be used, or another platform uses it.
+            IsolationError: sandboxes cannot be isolated as asked.
+        """
+        tasks = TaskSet()
+        premises = await Premises.open(settings.isolation, settings.data_dir, tasks)
+        try:
+            storage = Storage({}, ())
+            if settings.data_dir is not None:
+                storage = await SqliteStorage.open(settings.data_dir / _STORAGE_NAME)
+            try:
+                core = cls(settings, faults, premises, tasks, storage)
+                await core._take_over()
+            except BaseException:
+                await storage.close()
+                raise
+        except BaseException:
+            await premises.close()
+            raise
+        return core
+
+    async def _take_over(self) -> None:
+        """End what an earlier platform of this data directory left, and leave word for the next."""
+        earlier = self._storage.facts.get("instance")
+        if earlier is not None:
+            await self._premises.trees.kill(earlier)
+        for record in self._storage.records:
+            if record.live:
+                record.status = Status.ERROR
+                record.error_type = "PLATFORM_RESTARTED"
+                record.error_message = "The local platform died, and the sandbox with it"
+                record.updated_at = record.terminated_at = self.clock.date()
+                self._storage.save(record)
+        self._storage.save_facts(
+            api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
+        )
+        await self._storage.written()
+
+    @property
+    def isolation(self) -> ModeName:
+        """How sandboxes are isolated."""
+        return self._premises.isolation.name
 
     @cached_property
     def messages(self) -> CommandMessages:
@@ -99,39 +159,70 @@ class PlatformCore:
 
         return CommandMessages(self.contract)
 
-    def _begin(self) -> None:
+    def _begin(self, stored: Iterable[Sandbox] = ()) -> None:
+        settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
         self.ledger = Ledger()
-        self.limits = CreationLimits(self.clock, account, enabled=self.settings.limits)
-        self.sandboxes = SandboxRegistry(self._host, self.limits, self.ledger)
+        self.rates = RateLimits(
+            self.clock, self.refusals, documented=settings.limits, older=settings.strict_limits
+        )
+        self.limits = CreationLimits(self.clock, self.refusals, account, enabled=settings.limits)
+        self.sandboxes = SandboxRegistry(
+            self._host, self.limits, self.ledger, settings.assumptions, stored
+        )
 
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""
         ended = self.sandboxes.clear()
         self.faults.clear()
+        self._host.builds.clear()
+        self._storage.clear()
         self._begin()
         await self._gone(ended)
+
+    def pause(self, sandbox_id: str) -> None:
+        """Move a sandbox from RUNNING to PAUSED.
+
+        Raises:
+            ValueError: it is not RUNNING, or unknown.
+        """
+        life = self.sandboxes.find(sandbox_id)
+        if life is None or not life.pause():
+            raise ValueError(f"{sandbox_id} is not RUNNING")
+
+    def resume(self, sandbox_id: str) -> None:
+        """Move a sandbox from PAUSED to RUNNING.
+
+        Raises:
+            ValueError: it is not PAUSED, or unknown.
+        """
+        life = self.sandboxes.find(sandbox_id)
+        if life is None or not life.resume():
+            raise ValueError(f"{sandbox_id} is not PAUSED")
 
     async def advance(self, seconds: float) -> None:
         """Move the clock forward; what that ends is gone when this returns."""
         self.clock.advance(seconds)
+        self._storage.save_facts(clock_ahead=str(self._ahead + self.clock.advanced))
         await self.sandboxes.settle()
 
     async def close(self) -> None:
         """End every sandbox, kill what is left of them and delete its files.
 
-        Takes at most about 4 s.
+        Takes at most about 5 s.
         """
-        ended = self.sandboxes.clear()
+        ended = self.sandboxes.clear("platform_stopped")
         self.clock.close()
-        try:
-            await asyncio.wait_for(self._gone(ended), _CLOSE_SECONDS)
-        except asyncio.TimeoutError:
-            pass
-        finally:
-            await self.tasks.close(1.0)
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+        async with contextlib.AsyncExitStack() as rest:
+            rest.push_async_callback(self._premises.close)
+            rest.push_async_callback(self._storage.close)
+            rest.push_async_callback(self.tasks.close, 1.0)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._gone(ended), _CLOSE_SECONDS)
+
+    async def saved(self) -> None:
+        """Wait until everything that happened so far would survive a crash."""
+        await self._storage.written()
 
     async def _gone(self, lives: Iterable[SandboxLife]) -> None:
         await asyncio.gather(*(life.gone() for life in lives))

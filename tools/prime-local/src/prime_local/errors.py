@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from prime_local.contract import Problem
@@ -35,24 +34,13 @@ def invalid(problems: Sequence[Problem]) -> PlatformError:
     return PlatformError(422, [problem.to_wire() for problem in problems])
 
 
-def rate_limited(seconds: float) -> PlatformError:
-    """The 429 of a documented rate limit; Retry-After is whole seconds, at least 1."""
-    retry_after = max(1, math.ceil(seconds))
-    return PlatformError(429, "Rate limit exceeded", {"Retry-After": str(retry_after)})
-
-
-def quota_exceeded(what: str, limit: int) -> PlatformError:
-    """The 429 of an account limit: waiting alone does not help, so no Retry-After."""
-    return PlatformError(429, f"{what} limit reached ({limit})")
-
-
 def not_simulated(operation_id: str) -> PlatformError:
     """The 501 of an operation that this platform does not have yet."""
     return PlatformError(501, f"{operation_id} is not simulated yet by prime-local")
 
 
 class ContractViolation(AssertionError):
-    """Answers of the platform that broke the contract; raised when an embedded platform closes."""
+    """Answers of the platform that broke the contract; raised when its owner leaves it."""
 
     def __init__(self, violations: Sequence[str]) -> None:
         super().__init__("prime-local broke the contract:\n" + "\n".join(violations))

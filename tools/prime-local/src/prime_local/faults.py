@@ -4,12 +4,41 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from prime_local.errors import PlatformError
-
 Reset = Literal["before_commit", "after_commit"]
+Omit = Literal["end_event", "end_envelope"]
+
+_COUNT = {"type": ["integer", "null"], "minimum": 0}
+_ORDINAL = {"type": ["integer", "null"], "minimum": 1}
+_SECONDS = {"type": "number", "minimum": 0}
+_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "operation": {"type": "string"},
+        "path_prefix": {"type": "string"},
+        "nth": {"anyOf": [_ORDINAL, {"type": "array", "items": {"type": "integer", "minimum": 1}}]},
+        "every": _ORDINAL,
+        "times": _COUNT,
+        "probability": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "seed": {"type": "integer"},
+        "status": {"type": ["integer", "null"], "minimum": 200, "maximum": 599},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "body": {"type": ["string", "null"]},
+        "delay_before": _SECONDS,
+        "delay_after": _SECONDS,
+        "reset": {"enum": ["before_commit", "after_commit", None]},
+        "garbage": {"type": "boolean"},
+        "truncate": _COUNT,
+        "bad_chunk": _COUNT,
+        "trickle": {"anyOf": [_SECONDS, {"type": "null"}]},
+        "stall": {"anyOf": [_SECONDS, {"type": "null"}]},
+        "after_envelopes": {"type": "integer", "minimum": 0},
+        "omit": {"enum": ["end_event", "end_envelope", None]},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -18,7 +47,9 @@ class FaultRule:
 
     A request is matched when `operation` and `path_prefix` fit; of those, `nth`, `every` and
     `probability` choose, and `times` ends the rule. The first rule that chooses a request acts.
-    On a command's stream only what comes before processing has an effect.
+
+    On a command's stream, what spoils a body acts on the first envelope after `after_envelopes`
+    good ones; `trickle` on all from there on.
 
     Args:
         operation: an operationId of the contract, or `*` for all.
@@ -34,9 +65,13 @@ class FaultRule:
         delay_before: seconds to wait before processing.
         delay_after: seconds to wait between processing and answering.
         reset: break the connection instead of answering, before or after processing.
-        garbage: process, then answer 200 with HTML instead of JSON.
+        garbage: process, then answer 200 with HTML instead of JSON; a stream breaks off after it.
         truncate: process, then close the connection after this many bytes of the body.
+        bad_chunk: process, then send this many bytes of the body and break the chunked encoding.
+        trickle: process, then send byte by byte, with a pause of this many seconds after each.
         stall: process, send half of the body and pause this many seconds before the rest.
+        after_envelopes: how many messages of a command's stream pass unspoiled.
+        omit: leave the EndEvent, or the end-of-stream envelope, out of a command's stream.
     """
 
     operation: str = "*"
@@ -54,19 +89,33 @@ class FaultRule:
     reset: Reset | None = None
     garbage: bool = False
     truncate: int | None = None
+    bad_chunk: int | None = None
+    trickle: float | None = None
     stall: float | None = None
+    after_envelopes: int = 0
+    omit: Omit | None = None
 
-    @classmethod
-    def from_wire(cls, rule: dict[str, Any]) -> FaultRule:
-        """Read a rule from JSON.
 
-        Raises:
-            PlatformError: 422 for an unknown key.
-        """
-        unknown = set(rule) - {known.name for known in fields(cls)}
-        if unknown:
-            raise PlatformError(422, f"unknown fault keys: {', '.join(sorted(unknown))}")
-        return cls(**rule)
+def read_rules(document: object) -> list[FaultRule]:
+    """Read rules from JSON, `{"rules": [...]}` with the fields of `FaultRule`.
+
+    Raises:
+        ValueError: it says which rule is wrong, and why.
+    """
+    import jsonschema_rs  # Whoever only sends rules need not load it.
+
+    rules = document.get("rules") if isinstance(document, dict) else None
+    if not isinstance(rules, list):
+        raise ValueError('expected {"rules": [...]}')
+    validator = jsonschema_rs.Draft202012Validator(_SCHEMA)
+    problems = [
+        f"rule {number}: {'.'.join(map(str, problem.instance_path))} {problem.message}"
+        for number, rule in enumerate(rules, 1)
+        for problem in validator.iter_errors(rule)
+    ]
+    if problems:
+        raise ValueError("; ".join(problems))
+    return [FaultRule(**rule) for rule in rules]
 
 
 class _Armed:
@@ -95,13 +144,27 @@ class _Armed:
 
 
 class FaultRules:
-    """The rules in force, in order."""
+    """The rules in force, in order.
 
-    def __init__(self, rules: Iterable[FaultRule] = ()) -> None:
-        self._armed = [_Armed(rule) for rule in rules]
+    Args:
+        operations: the operationIds that a rule may name.
+    """
+
+    def __init__(self, operations: Iterable[str]) -> None:
+        self._operations = frozenset({"*", *operations})
+        self._armed: list[_Armed] = []
 
     def add(self, rules: Iterable[FaultRule]) -> None:
-        self._armed += [_Armed(rule) for rule in rules]
+        """Put rules in force, after those that are.
+
+        Raises:
+            ValueError: a rule that could never act, since no operation has its name.
+        """
+        armed = [_Armed(rule) for rule in rules]
+        for new in armed:
+            if new.rule.operation not in self._operations:
+                raise ValueError(f"no operation is called {new.rule.operation!r}")
+        self._armed += armed
 
     def clear(self) -> None:
         self._armed.clear()

@@ -1,4 +1,4 @@
-"""The documented limits on creating sandboxes."""
+"""The limits: how many requests an operation takes, and what the account may have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from prime_local.clock import PlatformClock
+from prime_local.contract import Operation
 from prime_local.contract.document import JsonObject
-from prime_local.errors import quota_exceeded, rate_limited
+from prime_local.refusals import Refusals
 
 
 class SlidingWindow:
@@ -41,17 +42,68 @@ class Resources:
     disk: float = 0.0
 
 
+class RateLimits:
+    """Counts the requests to operations that the contract gives an `x-rate-limit`.
+
+    Args:
+        clock: the platform clock; the windows slide on it.
+        refusals: makes the errors.
+        documented: enforce the limits of the documentation.
+        older: enforce those that only an older description names.
+    """
+
+    def __init__(
+        self, clock: PlatformClock, refusals: Refusals, *, documented: bool, older: bool
+    ) -> None:
+        self._clock = clock
+        self._refusals = refusals
+        self._documented = documented
+        self._older = older
+        self._windows: dict[tuple[str, ...], SlidingWindow] = {}
+
+    def admit(self, operation: Operation, caller: str, sandbox_id: str) -> None:
+        """Count a request, or refuse it.
+
+        Args:
+            operation: what is asked for.
+            caller: the address, since there is one key here; each has limits of its own.
+            sandbox_id: the sandbox it is about, for limits that hold for each.
+
+        Raises:
+            PlatformError: 429 with Retry-After.
+        """
+        limit = operation.spec.get("x-rate-limit")
+        if limit is None:
+            return
+        older = limit.get("evidence") == "older-description"
+        if not (self._older if older else self._documented):
+            return
+        key = (operation.id, caller, *([sandbox_id] if "sandbox" in limit["scope"] else []))
+        window = self._windows.get(key)
+        if window is None:
+            window = SlidingWindow(self._clock, limit["requests"], limit["per_seconds"])
+            self._windows[key] = window
+        wait = window.wait()
+        if wait > 0:
+            raise self._refusals.rate(wait)
+        window.record()
+
+
 class CreationLimits:
     """Decides whether the account may create one more sandbox.
 
     Args:
         clock: the platform clock; the windows slide on it.
+        refusals: makes the errors.
         account: the contract's `x-account-limits` of `create_sandbox`.
         enabled: False lets everything pass.
     """
 
-    def __init__(self, clock: PlatformClock, account: JsonObject, *, enabled: bool) -> None:
+    def __init__(
+        self, clock: PlatformClock, refusals: Refusals, account: JsonObject, *, enabled: bool
+    ) -> None:
         self._enabled = enabled
+        self._refusals = refusals
         self._account = account
         burst = account["creation_burst"]
         self._burst = SlidingWindow(clock, burst["requests"], burst["per_seconds"])
@@ -63,13 +115,14 @@ class CreationLimits:
         """Count a creation, or refuse it.
 
         Raises:
-            PlatformError: 429, with Retry-After when it is the creation burst.
+            PlatformError: 429 with Retry-After for the creation burst; without it, and with the
+                status that is assumed, for an account limit.
         """
         if self._enabled:
             self._check_account(wanted)
             wait = self._burst.wait()
             if wait > 0:
-                raise rate_limited(wait)
+                raise self._refusals.rate(wait)
             self._burst.record()
             self._hour.record()
         self._active += 1
@@ -94,6 +147,6 @@ class CreationLimits:
         )
         for what, total, limit in totals:
             if total > limit:
-                raise quota_exceeded(what, limit)
+                raise self._refusals.quota(what, limit)
         if self._hour.wait() > 0:
-            raise quota_exceeded("Hourly sandbox creation", self._hour.limit)
+            raise self._refusals.quota("Hourly sandbox creation", self._hour.limit)

@@ -13,7 +13,7 @@ from aiohttp import web
 from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
-from prime_local.faults import FaultRule
+from prime_local.faults import read_rules
 
 Outage = Callable[[float, asyncio.BaseTransport | None], Coroutine[None, None, None]]
 
@@ -40,16 +40,37 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
     if route == ("POST", "/_local/outage"):
         core.tasks.start(outage(await _seconds(request), request.transport))
         return Reply({}, headers={"Connection": "close"})
+    if route == ("GET", "/_local/violations"):
+        return Reply({"violations": core.violations})
+    if route == ("DELETE", "/_local/violations"):
+        violations, core.violations = core.violations, []
+        return Reply({"violations": violations})
+    if route in (("POST", "/_local/pause"), ("POST", "/_local/resume")):
+        return await _switch(core, request)
     if route == ("GET", "/_local/faults"):
         return Reply({"rules": core.faults.to_wire()})
     if route == ("POST", "/_local/faults"):
-        rules = (await _body(request)).get("rules", [])
-        core.faults.add([FaultRule.from_wire(rule) for rule in rules])
+        try:
+            core.faults.add(read_rules(await _body(request)))
+        except ValueError as error:
+            raise PlatformError(422, str(error)) from error
         return Reply({"rules": core.faults.to_wire()})
     if route == ("DELETE", "/_local/faults"):
         core.faults.clear()
         return Reply({"rules": []})
     raise PlatformError(404, "Not Found")
+
+
+async def _switch(core: PlatformCore, request: web.Request) -> Reply:
+    sandbox_id = str((await _body(request)).get("sandbox_id"))
+    try:
+        if request.rel_url.raw_path == "/_local/pause":
+            core.pause(sandbox_id)
+        else:
+            core.resume(sandbox_id)
+    except ValueError as error:
+        raise PlatformError(409, str(error)) from error
+    return Reply({})
 
 
 async def _seconds(request: web.Request) -> float:

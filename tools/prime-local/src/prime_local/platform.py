@@ -7,10 +7,12 @@ from os import PathLike
 from pathlib import Path
 from types import TracebackType
 
+from prime_local.assumptions import Assumptions
 from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
+from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 
 
@@ -18,20 +20,34 @@ class LocalPlatform:
     """A local platform as an async context manager: real HTTP on a loopback port.
 
     Args:
-        limits: enforce the documented creation burst and account limits.
+        limits: enforce the documented creation burst, account limits and rate limits.
+        strict_limits: enforce the rate limits of older descriptions as well.
         start_delay: seconds on the platform clock between a create and RUNNING.
+        gateway_delay: seconds on the platform clock between RUNNING and a gateway that answers.
+        image_build_time: seconds on the platform clock that the first use of an image waits,
+            PENDING with a `pendingImageBuildId`.
         seed: makes ids and the API key repeatable.
-        data_dir: folder to keep the sandboxes' files in while they live; None for the system's
-            temporary one.
+        data_dir: folder that remembers the API key and the sandboxes' records for the next
+            platform with it, and holds the sandboxes' files while they live; None to forget
+            everything at the end.
+        isolation: how sandboxes are kept from this machine: `full`, `bwrap`, `process` (not at
+            all), or `auto` for the strongest that works here.
         token_lifetime: seconds that a gateway token is good for.
+        latency: real seconds that each request waits before it is processed.
+        clock_skew: seconds that the platform's dates are ahead of this machine's, or negative.
+        noise: add unknown fields and enum values to every answer, as a newer server might.
         faults: rules in force from the start.
+        assumptions: what to do where no source settles it.
         validate_responses: check each answer against the contract and raise
             `ContractViolation` on leaving if one breaks it.
         host: address to listen on.
         port: port to listen on; 0 picks a free one.
 
     Raises:
-        OSError: on entering, when the address cannot be bound.
+        ValueError: `strict_limits` without `limits`; on entering, a fault rule that names no
+            operation.
+        IsolationError: on entering, when the mode does not work here.
+        OSError: on entering, when the address cannot be bound or the data directory not used.
         ContractViolation: on leaving without another exception.
     """
 
@@ -39,21 +55,37 @@ class LocalPlatform:
         self,
         *,
         limits: bool = True,
+        strict_limits: bool = False,
         start_delay: float = 0.0,
+        gateway_delay: float = 0.0,
+        image_build_time: float = 0.0,
         seed: int | None = None,
         data_dir: str | PathLike[str] | None = None,
+        isolation: WantedMode = "process",
         token_lifetime: float = 1800.0,
+        latency: float = 0.0,
+        clock_skew: float = 0.0,
+        noise: bool = False,
         faults: Iterable[FaultRule] = (),
+        assumptions: Assumptions | None = None,
         validate_responses: bool = True,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
         self._settings = Settings(
             limits=limits,
+            strict_limits=strict_limits,
             start_delay=start_delay,
+            gateway_delay=gateway_delay,
+            image_build_time=image_build_time,
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),
+            isolation=isolation,
             token_lifetime=token_lifetime,
+            latency=latency,
+            clock_skew=clock_skew,
+            noise=noise,
+            assumptions=assumptions or Assumptions(),
             validate_responses=validate_responses,
         )
         self._faults = tuple(faults)
@@ -61,7 +93,7 @@ class LocalPlatform:
         self._running: tuple[PlatformCore, PlatformServer] | None = None
 
     async def __aenter__(self) -> LocalPlatform:
-        core = PlatformCore(self._settings, self._faults)
+        core = await PlatformCore.open(self._settings, self._faults)
         server = PlatformServer(core, *self._address)
         try:
             await server.start()
@@ -99,6 +131,11 @@ class LocalPlatform:
         return self._core.api_key
 
     @property
+    def isolation(self) -> ModeName:
+        """How sandboxes are isolated: what `auto` came to."""
+        return self._core.isolation
+
+    @property
     def env(self) -> dict[str, str]:
         """Environment variables that point an SDK at this platform."""
         return {
@@ -113,6 +150,11 @@ class LocalPlatform:
         return self._core.ledger.snapshot()
 
     def add_faults(self, *rules: FaultRule) -> None:
+        """Put fault rules in force, after those that are.
+
+        Raises:
+            ValueError: a rule that names no operation of the contract.
+        """
         self._core.faults.add(rules)
 
     def clear_faults(self) -> None:
@@ -125,6 +167,22 @@ class LocalPlatform:
             seconds: how far, at least 0.
         """
         await self._core.advance(seconds)
+
+    def pause(self, sandbox_id: str) -> None:
+        """Move a RUNNING sandbox to PAUSED: its gateway is closed, its clocks and commands go on.
+
+        Raises:
+            ValueError: it is not RUNNING, or unknown.
+        """
+        self._core.pause(sandbox_id)
+
+    def resume(self, sandbox_id: str) -> None:
+        """Move a PAUSED sandbox back to RUNNING.
+
+        Raises:
+            ValueError: it is not PAUSED, or unknown.
+        """
+        self._core.resume(sandbox_id)
 
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""

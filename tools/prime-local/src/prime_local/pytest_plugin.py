@@ -31,12 +31,19 @@ async def prime_platform() -> AsyncIterator[LocalPlatform]:
 
 
 @pytest.fixture(scope="session")
-def prime_platform_server() -> Iterator[PlatformProcess]:
-    """One platform process for the whole test session, without creation limits.
-
-    Tests share it: call its `reset()` first where an earlier test's sandboxes would matter.
-    """
+def _prime_platform_process() -> Iterator[PlatformProcess]:
     from prime_local.subprocess_server import PlatformProcess
 
     with PlatformProcess(["--no-limits"]) as server:
         yield server
+
+
+@pytest.fixture
+def prime_platform_server(_prime_platform_process: PlatformProcess) -> Iterator[PlatformProcess]:
+    """One platform process for the whole test session, without creation limits.
+
+    Tests share it: call its `reset()` first where an earlier test's sandboxes would matter.
+    Whichever test makes the platform break the contract fails.
+    """
+    yield _prime_platform_process
+    _prime_platform_process.check_contract()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from prime_local.platform import LocalPlatform
 from prime_local.sandboxes.commands import shell_exit_code
 from prime_local.sandboxes.processes import watch_exit
-from prime_local.serving import raise_descriptor_limit
+from prime_local.serving import raise_descriptor_limit, warn_of_isolation
 
 logger = logging.getLogger("prime_local")
 
@@ -36,6 +36,7 @@ async def run(platform: LocalPlatform, words: Sequence[str]) -> int:
     """
     raise_descriptor_limit()
     async with platform:
+        warn_of_isolation(platform)
         try:
             return await _run_command(words, _environment(platform))
         except FileNotFoundError as error:

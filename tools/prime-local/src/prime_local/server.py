@@ -6,15 +6,15 @@ import asyncio
 import hmac
 import json
 import logging
-import socket
-import struct
+from dataclasses import replace
+from email.utils import format_datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from prime_local import control, local_routes
-from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply
+from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
 from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, STORE, JsonObject
 from prime_local.contract.validation import QueryValues
@@ -22,6 +22,8 @@ from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.faults import FaultRule
 from prime_local.gateway import routes as gateway_routes
+from prime_local.noise import NOISE_HEADERS, add_noise
+from prime_local.spoiling import abort, reset, send_spoiled
 
 logger = logging.getLogger("prime_local")
 
@@ -30,7 +32,6 @@ _SERVICES = ((GATEWAY_PREFIX + "/", GATEWAY), ("/store/", STORE), ("/api/", CONT
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
-_HTML = b"<!DOCTYPE html><html><body><h1>Bad gateway</h1></body></html>"
 
 
 class PlatformServer:
@@ -49,6 +50,7 @@ class PlatformServer:
         self._handlers: dict[str, Handler] = {**control.HANDLERS, **gateway_routes.HANDLERS}
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
         app.router.add_route("*", "/{path:.*}", self._serve)
+        app.on_response_prepare.append(self._set_headers)
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS
         )
@@ -92,7 +94,7 @@ class PlatformServer:
         for connection in list(self._runner.server.connections):
             transport = connection.transport
             if transport is not None and transport is not spared:
-                _abort(transport)
+                abort(transport)
         await asyncio.sleep(seconds)
         if not self._stopping:
             await self._listen()
@@ -107,15 +109,17 @@ class PlatformServer:
             if self._stopping:
                 raise _stopping()
             if path.startswith("/_local/") or path == "/openapi.json":
-                return _http(await local_routes.serve(self._core, request, self.outage))
+                return http_response(await local_routes.serve(self._core, request, self.outage))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
-            return _http(_error_reply(error))
+            return http_response(self._error_reply(error))
         ledger = self._core.ledger
         ledger.request(operation.id)
+        if self._core.settings.latency:
+            await asyncio.sleep(self._core.settings.latency)
         rule = self._core.faults.choose(operation.id, path)
         if rule is None:
-            response = _http(await self._process(request, operation, match))
+            response = _response(await self._process(request, operation, match))
         else:
             response = await self._process_spoiled(request, operation, match, rule)
         # An answer that a fault cut off is not counted: nobody could read its status.
@@ -141,22 +145,22 @@ class PlatformServer:
         raise PlatformError(404, "Not Found")
 
     async def _process(
-        self, request: web.Request, operation: Operation, match: RouteMatch
+        self,
+        request: web.Request,
+        operation: Operation,
+        match: RouteMatch,
+        rule: FaultRule | None = None,
     ) -> Reply | web.StreamResponse:
         try:
-            if operation.service == CONTROL:
-                self._authorize(request)
-            handler = self._handlers.get(operation.id)
-            if handler is None:
-                raise not_simulated(operation.id)
-            call = await self._read(request, operation, match)
+            handler = self._admit(request, operation, match)
+            call = await self._read(request, operation, match, rule)
             if self._stopping:
                 raise _stopping()
             reply = await handler(call)
         except PlatformError as error:
-            reply = _error_reply(error, operation)
+            reply = self._error_reply(error, operation)
         except (ConnectionError, web.RequestPayloadError):
-            reply = _error_reply(PlatformError(422, "The request body broke off"), operation)
+            reply = self._error_reply(PlatformError(422, "The request body broke off"), operation)
         except web.HTTPException:
             raise
         except Exception:
@@ -165,7 +169,28 @@ class PlatformServer:
             reply = Reply({"detail": "Internal error of prime-local, see its log"}, 500)
         if isinstance(reply, Reply):
             self._check_answer(operation, reply)
+            if self._core.settings.noise and not isinstance(reply.body, bytes):
+                reply = replace(reply, body=add_noise(reply.body))
         return reply
+
+    def _admit(self, request: web.Request, operation: Operation, match: RouteMatch) -> Handler:
+        """Return the handler, once the caller may use it now.
+
+        Raises:
+            PlatformError: 401, 404, 405, 429 or 501.
+        """
+        core = self._core
+        missing = core.settings.assumptions.batch_routes
+        if missing != "served" and operation.path.endswith(":batchGet"):
+            raise PlatformError(missing, "Not Found" if missing == 404 else "Method Not Allowed")
+        if operation.service == CONTROL:
+            self._authorize(request)
+            sandbox_id = match.parameters.get("sandbox_id", "")
+            core.rates.admit(operation, request.remote or "", sandbox_id)
+        handler = self._handlers.get(operation.id)
+        if handler is None:
+            raise not_simulated(operation.id)
+        return handler
 
     def _authorize(self, request: web.Request) -> None:
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
@@ -173,7 +198,13 @@ class PlatformServer:
         if scheme.lower() != "bearer" or not valid:
             raise PlatformError(401, "Invalid API key")
 
-    async def _read(self, request: web.Request, operation: Operation, match: RouteMatch) -> Call:
+    async def _read(
+        self,
+        request: web.Request,
+        operation: Operation,
+        match: RouteMatch,
+        rule: FaultRule | None,
+    ) -> Call:
         """Check a request against the contract.
 
         Raises:
@@ -188,7 +219,7 @@ class PlatformServer:
             problems += unreadable or checks.body(operation, body)
         if problems:
             raise invalid(problems)
-        return Call(self._core, request, operation, values, body)
+        return Call(self._core, request, operation, values, body, rule)
 
     def _check_answer(self, operation: Operation, reply: Reply) -> None:
         if not self._core.settings.validate_responses or isinstance(reply.body, bytes):
@@ -196,7 +227,8 @@ class PlatformServer:
         if reply.status == 501:
             # What is not simulated keeps no contract.
             return
-        for problem in self._core.checks.answer(operation, reply.status, reply.body):
+        status = reply.contract_status or reply.status
+        for problem in self._core.checks.answer(operation, status, reply.body):
             place = ".".join(map(str, problem.loc))
             self._core.violations.append(f"{operation.id} {reply.status} {place}: {problem.msg}")
 
@@ -205,21 +237,28 @@ class PlatformServer:
     ) -> web.StreamResponse:
         await asyncio.sleep(rule.delay_before)
         if rule.reset == "before_commit":
-            return _reset(request)
+            return reset(request)
         if rule.status is not None:
             body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
-            return _http(Reply(body.encode(), rule.status, rule.headers))
-        reply = await self._process(request, operation, match)
+            return http_response(Reply(body.encode(), rule.status, rule.headers))
+        reply = await self._process(request, operation, match, rule)
         if isinstance(reply, web.StreamResponse):
             return reply
-        await asyncio.sleep(rule.delay_after)
-        if rule.reset == "after_commit":
-            return _reset(request)
-        if rule.garbage:
-            return _http(Reply(_HTML, 200, content_type="text/html"))
-        if rule.truncate is not None or rule.stall is not None:
-            return await _send_badly(request, reply, rule)
-        return _http(reply)
+        return await send_spoiled(request, reply, rule)
+
+    async def _set_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Date"] = format_datetime(self._core.clock.date(), usegmt=True)
+        if self._core.settings.noise:
+            response.headers.update(NOISE_HEADERS)
+
+    def _error_reply(self, error: PlatformError, operation: Operation | None = None) -> Reply:
+        if operation is not None and operation.service == GATEWAY:
+            return Reply(_gateway_error(error, operation), error.status, error.headers)
+        body: JsonObject = {"detail": error.detail}
+        form = self._core.settings.assumptions.validation_error
+        if form == "errors" and isinstance(error.detail, list):
+            body = {"errors": [_field_error(problem) for problem in error.detail]}
+        return Reply(body, error.status, error.headers)
 
 
 def _parse_json(data: bytes) -> tuple[Any, list[Problem]]:
@@ -235,58 +274,18 @@ def _stopping() -> PlatformError:
     return PlatformError(503, "prime-local is stopping", {"Connection": "close"})
 
 
-def _error_reply(error: PlatformError, operation: Operation | None = None) -> Reply:
-    body: JsonObject = {"detail": error.detail}
-    if operation is not None and operation.service == GATEWAY:
-        text = str(error.detail)
-        if "x-rpc" in operation.spec:
-            code = "unimplemented" if error.status == 501 else "invalid_argument"
-            body = {"code": code, "message": text}
-        else:
-            body = {"error": "gateway_error", "message": text, "code": error.status}
-    return Reply(body, error.status, error.headers)
+def _gateway_error(error: PlatformError, operation: Operation) -> JsonObject:
+    text = str(error.detail)
+    if "x-rpc" in operation.spec:
+        code = "unimplemented" if error.status == 501 else "invalid_argument"
+        return {"code": code, "message": text}
+    return {"error": "gateway_error", "message": text, "code": error.status}
 
 
-def _http(reply: Reply | web.StreamResponse) -> web.StreamResponse:
-    if isinstance(reply, web.StreamResponse):
-        return reply
-    return web.Response(
-        body=reply.data(),
-        status=reply.status,
-        headers=reply.headers,
-        content_type=reply.content_type,
-    )
+def _field_error(problem: JsonObject) -> JsonObject:
+    """Return a problem in the form of the older public description."""
+    return {"param": ".".join(map(str, problem["loc"])), "details": problem["msg"]}
 
 
-def _reset(request: web.Request) -> web.StreamResponse:
-    if request.transport is not None:
-        _abort(request.transport)
-    return web.Response(status=499)
-
-
-def _abort(transport: asyncio.Transport) -> None:
-    """Break a connection with a TCP reset."""
-    connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
-
-
-async def _send_badly(request: web.Request, reply: Reply, rule: FaultRule) -> web.StreamResponse:
-    data = reply.data()
-    response = web.StreamResponse(
-        status=reply.status,
-        headers={**reply.headers, "Content-Type": reply.content_type},
-    )
-    response.content_length = len(data)
-    await response.prepare(request)
-    if rule.truncate is not None:
-        await response.write(data[: rule.truncate])
-        if request.transport is not None:
-            request.transport.close()
-        return response
-    half = len(data) // 2
-    await response.write(data[:half])
-    await asyncio.sleep(rule.stall or 0.0)
-    await response.write(data[half:])
-    await response.write_eof()
-    return response
+def _response(reply: Reply | web.StreamResponse) -> web.StreamResponse:
+    return http_response(reply) if isinstance(reply, Reply) else reply

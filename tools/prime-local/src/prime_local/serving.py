@@ -10,8 +10,16 @@ import resource
 import signal
 
 from prime_local.platform import LocalPlatform
+from prime_local.sandboxes.isolation.base import ModeName
 
 logger = logging.getLogger("prime_local")
+
+_WARNINGS: dict[ModeName, str] = {
+    "full": "Sandboxes run in full isolation; they share this machine's kernel.",
+    "bwrap": "Sandboxes run in bwrap isolation: nothing limits their memory and processors.",
+    "process": "Sandboxes run in process mode: their commands are processes of this machine and "
+    "account, and NOTHING isolates them from it.",
+}
 
 
 async def serve(platform: LocalPlatform) -> int:
@@ -25,6 +33,7 @@ async def serve(platform: LocalPlatform) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     async with platform:
+        warn_of_isolation(platform)
         print(ready_line(platform), flush=True)
         await stop.wait()
         logger.info("stopping")
@@ -38,10 +47,15 @@ def ready_line(platform: LocalPlatform) -> str:
             "url": platform.url,
             "api_key": platform.api_key,
             "pid": os.getpid(),
-            "isolation": "process",
+            "isolation": platform.isolation,
             "env": platform.env,
         }
     )
+
+
+def warn_of_isolation(platform: LocalPlatform) -> None:
+    """Say in the log what this is not, and what keeps sandboxes from this machine."""
+    logger.warning("SIMULATION, not the real platform. %s", _WARNINGS[platform.isolation])
 
 
 def raise_descriptor_limit() -> None:

@@ -14,10 +14,14 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
+
+if TYPE_CHECKING:
+    from prime_local.sandboxes.isolation.base import WantedMode
 
 _READY_SECONDS = 20.0
 _CALL_SECONDS = 20.0
@@ -29,13 +33,25 @@ class PlatformProcess:
 
     Args:
         options: command-line options of `serve`, e.g. `("--no-limits",)`.
+        isolation: `process`, `bwrap`, `full` or `auto`; see `LocalPlatform`.
+        validate_responses: check each answer against the contract.
 
     Raises:
         RuntimeError: on entering, when the platform does not come up within 20 s.
+        ContractViolation: on leaving without another exception, when an answer broke the contract.
     """
 
-    def __init__(self, options: Sequence[str] = ()) -> None:
-        self._command = [sys.executable, "-m", "prime_local", "serve", *options]
+    def __init__(
+        self,
+        options: Sequence[str] = (),
+        *,
+        isolation: WantedMode = "process",
+        validate_responses: bool = True,
+    ) -> None:
+        self._command = [sys.executable, "-m", "prime_local", "serve", "--isolation", isolation]
+        self._command += options
+        if validate_responses:
+            self._command.append("--validate-responses")
         self._process: subprocess.Popen[bytes] | None = None
         # A proxy of this machine must not come between.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -44,6 +60,8 @@ class PlatformProcess:
         self.api_key = ""
         self.pid = 0
         self.env: dict[str, str] = {}
+        # How sandboxes are isolated: what `auto` came to.
+        self.isolation = isolation
 
     def __enter__(self) -> PlatformProcess:
         self._process = subprocess.Popen(
@@ -55,7 +73,7 @@ class PlatformProcess:
             self.close()
             raise
         self.url, self.api_key, self.pid = ready["url"], ready["api_key"], ready["pid"]
-        self.env = ready["env"]
+        self.env, self.isolation = ready["env"], ready["isolation"]
         return self
 
     def __exit__(
@@ -64,7 +82,23 @@ class PlatformProcess:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            if error is None:
+                self.check_contract()
+        finally:
+            self.close()
+
+    def check_contract(self) -> None:
+        """Raise for the answers that broke the contract since the last call.
+
+        Raises:
+            ContractViolation: there are such answers, and they have been validated.
+        """
+        # A platform that was ended, or that refuses connections, can say nothing.
+        with contextlib.suppress(OSError):
+            answer = self._call("DELETE", "/_local/violations")
+            if answer["violations"]:
+                raise ContractViolation(answer["violations"])
 
     def close(self) -> None:
         """Stop the platform and every sandbox; harmless when repeated."""
@@ -91,6 +125,14 @@ class PlatformProcess:
     def advance(self, seconds: float) -> None:
         """Move the platform clock forward by `seconds`, at least 0."""
         self._call("POST", "/_local/clock/advance", {"seconds": seconds})
+
+    def pause(self, sandbox_id: str) -> None:
+        """Move a RUNNING sandbox to PAUSED."""
+        self._call("POST", "/_local/pause", {"sandbox_id": sandbox_id})
+
+    def resume(self, sandbox_id: str) -> None:
+        """Move a PAUSED sandbox back to RUNNING."""
+        self._call("POST", "/_local/resume", {"sandbox_id": sandbox_id})
 
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})

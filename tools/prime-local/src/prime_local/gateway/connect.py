@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from google.protobuf.message import DecodeError
 
-from prime_local.calls import Reply
+from prime_local.calls import Call, Reply
 from prime_local.contract.document import JsonObject
+from prime_local.noise import add_stream_noise
 from prime_local.sandboxes.commands import CommandFault, Ended, Event, Output, Started
-
-if TYPE_CHECKING:
-    from prime_local.contract.protobuf import CommandMessages
+from prime_local.spoiling import response_body
 
 _COMPRESSED, _END = 0x01, 0x02
 _HEADER_BYTES = 5
@@ -42,15 +44,17 @@ class Codec:
     name: str
 
     @classmethod
-    def of(cls, content_type: str, *, stream: bool) -> Codec:
-        """Read the codec off a content type.
+    def of(cls, call: Call, *, stream: bool) -> Codec:
+        """Read the codec off a request's content type.
 
         Raises:
             CommandFault: `invalid_argument` for a type that the method does not speak.
         """
         prefix = "application/connect+" if stream else "application/"
+        content_type = call.request.content_type
         name = content_type.removeprefix(prefix)
-        if not content_type.startswith(prefix) or name not in ("proto", "json"):
+        names = ("proto", "json") if call.assumptions.json_codec == "served" else ("proto",)
+        if not content_type.startswith(prefix) or name not in names:
             raise CommandFault("invalid_argument", f"content type {content_type} is not served")
         return cls(name)
 
@@ -123,37 +127,71 @@ def failure_reply(fault: CommandFault) -> Reply:
 class EventStream:
     """A response stream of command events; the `Watcher` of a session."""
 
-    def __init__(self, request: web.Request, codec: Codec, messages: CommandMessages) -> None:
-        self._request = request
+    def __init__(self, call: Call, codec: Codec) -> None:
         self._codec = codec
-        self._messages = messages
+        self._messages = call.core.messages
+        self._assumptions = call.assumptions
+        self._noise = call.core.settings.noise
+        self._omit = None if call.fault is None else call.fault.omit
         self.response = web.StreamResponse(
             headers={"Content-Type": f"application/connect+{codec.name}"}
         )
+        self._body = response_body(call.request, self.response, call.fault)
 
     async def open(self) -> None:
-        await self.response.prepare(self._request)
+        await self._body.start()
 
     async def send(self, event: Event) -> None:
-        await self.response.write(envelope(self._codec.dump(self._message(event))))
+        if isinstance(event, Ended) and self._omit == "end_event":
+            return
+        await self._send_message(**self._kind(event))
+        if isinstance(event, Started) and self._noise:
+            # An event of a kind that nobody knows looks like one of no kind.
+            await self._send_message()
+            await self._send_message(keepalive=self._messages.new("KeepAlive"))
+
+    @contextlib.asynccontextmanager
+    async def kept_alive(self) -> AsyncIterator[None]:
+        """Send KeepAlive events meanwhile, if such are assumed."""
+        if self._assumptions.keep_alive is None:
+            yield
+            return
+        beat = asyncio.create_task(self._keep_alive(self._assumptions.keep_alive))
+        try:
+            yield
+        finally:
+            beat.cancel()
+            await asyncio.wait({beat})
 
     async def close(self, fault: CommandFault | None) -> None:
         """Send the end-of-stream envelope and finish the response."""
-        end = {} if fault is None else {"error": failure_body(fault)}
-        await self.response.write(envelope(json.dumps(end).encode(), _END))
-        await self.response.write_eof()
+        if self._omit != "end_envelope":
+            end: JsonObject = {} if fault is None else {"error": failure_body(fault)}
+            if self._noise:
+                end |= {"metadata": {"x-prime-noise": ["1"]}, "noiseAdded": True}
+            await self._body.write(envelope(json.dumps(end).encode(), _END))
+        await self._body.end()
 
-    def _message(self, event: Event) -> Any:
+    async def _keep_alive(self, seconds: float) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await asyncio.sleep(seconds)
+                await self._send_message(keepalive=self._messages.new("KeepAlive"))
+
+    async def _send_message(self, **kind: Any) -> None:
+        new = self._messages.new
+        data = self._codec.dump(new("StartResponse", event=new("CommandSessionEvent", **kind)))
+        if self._noise:
+            data = add_stream_noise(data, self._codec.name)
+        await self._body.write(envelope(data))
+
+    def _kind(self, event: Event) -> JsonObject:
         new = self._messages.new
         if isinstance(event, Started):
-            kind = {"start": new("StartEvent", pid=event.pid)}
-        elif isinstance(event, Output):
-            kind = {"data": new("DataEvent", **{event.stream: event.data})}
-        else:
-            kind = {"end": self._end(event)}
-        return new("StartResponse", event=new("CommandSessionEvent", **kind))
-
-    def _end(self, event: Ended) -> Any:
-        return self._messages.new(
-            "EndEvent", exit_code=event.exit_code, exited=event.exited, status=event.status
-        )
+            return {"start": new("StartEvent", pid=event.pid)}
+        if isinstance(event, Output):
+            return {"data": new("DataEvent", **{event.stream: event.data})}
+        code = event.exit_code
+        if not event.exited and self._assumptions.signalled_exit_code == "minus_one":
+            code = -1
+        return {"end": new("EndEvent", exit_code=code, exited=event.exited, status=event.status)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import signal
 import uuid
 from typing import Any
@@ -18,21 +20,19 @@ from prime_local.gateway.connect import (
 )
 from prime_local.sandboxes.commands import Command, CommandFault
 from prime_local.sandboxes.life import SandboxLife
-from prime_local.sandboxes.record import Status
 from prime_local.tokens import user_namespace
 
 _SIGNALS = {9: signal.SIGKILL, 15: signal.SIGTERM}
 
 
 async def command_session_start(call: Call) -> Reply | web.StreamResponse:
-    request = call.request
     try:
         life = _open_gateway(call)
-        codec = Codec.of(request.content_type, stream=True)
+        codec = Codec.of(call, stream=True)
     except CommandFault as fault:
-        return failure_reply(fault)
-    body = await request.read()
-    stream = EventStream(request, codec, call.core.messages)
+        return _failure(fault)
+    body = await call.request.read()
+    stream = EventStream(call, codec)
     try:
         await stream.open()
         await stream.close(await _follow_command(call, life, codec, body, stream))
@@ -50,17 +50,22 @@ async def _follow_command(
         message = codec.parse(open_envelope(body), call.core.messages.new("StartRequest"))
         command = _read_command(message)
         session_uuid = _canonical(message.session_uuid, "session_uuid")
-        session = life.start_session(session_uuid, command, timeout)
+        runs_on = call.assumptions.timed_out_command == "runs_on"
+        session = life.start_session(session_uuid, command, None if runs_on else timeout)
     except CommandFault as fault:
         return fault
-    outcome = await session.watch(stream)
+    try:
+        async with stream.kept_alive():
+            outcome = await asyncio.wait_for(session.watch(stream), timeout if runs_on else None)
+    except asyncio.TimeoutError:
+        return CommandFault("deadline_exceeded", f"no end of the command within {timeout:g} s")
     return outcome if isinstance(outcome, CommandFault) else None
 
 
 async def command_session_send_signal(call: Call) -> Reply:
     try:
         life = _open_gateway(call)
-        codec = Codec.of(call.request.content_type, stream=False)
+        codec = Codec.of(call, stream=False)
         message = codec.parse(
             await call.request.read(), call.core.messages.new("SendSignalRequest")
         )
@@ -74,7 +79,7 @@ async def command_session_send_signal(call: Call) -> Reply:
             life.remember_signal(signal_uuid)
             await session.signal(number)
     except CommandFault as fault:
-        return failure_reply(fault)
+        return _failure(fault)
     return _unary(codec, call.core.messages.new("Empty"))
 
 
@@ -82,10 +87,10 @@ async def command_session_list(call: Call) -> Reply:
     new = call.core.messages.new
     try:
         life = _open_gateway(call)
-        codec = Codec.of(call.request.content_type, stream=False)
+        codec = Codec.of(call, stream=False)
         codec.parse(await call.request.read(), new("ListRequest"))
     except CommandFault as fault:
-        return failure_reply(fault)
+        return _failure(fault)
     sessions = [
         new(
             "CommandSessionInfo",
@@ -111,11 +116,20 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
+class _Unreachable(CommandFault):
+    """No way to a sandbox; `form` is a Connect code, or `bad_gateway` for a router's answer."""
+
+    def __init__(self, form: str, message: str) -> None:
+        super().__init__("unavailable" if form == "bad_gateway" else form, message)
+        self.by_router = form == "bad_gateway"
+
+
 def _open_gateway(call: Call) -> SandboxLife:
     """Return the sandbox that a request names, once its token has been checked.
 
     Raises:
-        CommandFault: `not_found`, `unauthenticated` or, before RUNNING, `unavailable`.
+        CommandFault: `unauthenticated`, or what is assumed for sandboxes that have ended, or that
+            are not reachable yet.
     """
     life = call.core.sandboxes.find_job(call.parameters["job_id"])
     if (
@@ -123,13 +137,23 @@ def _open_gateway(call: Call) -> SandboxLife:
         or not life.record.live
         or user_namespace(life.record) != call.parameters["user_ns"]
     ):
-        raise CommandFault("not_found", "no such sandbox, or it has ended")
+        raise _Unreachable(call.assumptions.ended_gateway, "no such sandbox, or it has ended")
     scheme, _, token = call.request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not call.core.tokens.accepts(life.record.id, token.strip()):
         raise CommandFault("unauthenticated", "gateway token missing, unknown or expired")
-    if life.record.status is not Status.RUNNING:
-        raise CommandFault("unavailable", f"the sandbox is {life.record.status.value}")
+    if not life.gateway_ready:
+        text = f"no way to the sandbox ({life.record.status.value})"
+        raise _Unreachable(call.assumptions.early_gateway, text)
     return life
+
+
+def _failure(fault: CommandFault) -> Reply:
+    """The answer of a call that fails before any message is sent."""
+    if isinstance(fault, _Unreachable) and fault.by_router:
+        body = {"error": "sandbox_not_found", "message": fault.message, "code": 502}
+        # In bytes: the contract lists only what the Connect server answers.
+        return Reply(json.dumps(body).encode(), 502)
+    return failure_reply(fault)
 
 
 def _read_command(message: Any) -> Command:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from prime_local.clock import PlatformClock
+from prime_local.identifiers import Identifiers
+
 _HUB_HOSTS = frozenset(prefix + "docker" + ".io" for prefix in ("", "index.", "registry-1."))
 _SIMULATED = frozenset({"python", "debian"})
 
@@ -22,3 +25,37 @@ def is_simulated(reference: str) -> bool:
         path = rest
     repository = path.removeprefix("library/").partition(":")[0]
     return repository in _SIMULATED
+
+
+class ImageBuilds:
+    """Builds at the first use of an image, which the sandboxes that want it wait for.
+
+    Args:
+        clock: builds take their time on the platform clock.
+        identifiers: makes the builds' ids.
+        seconds: how long a build takes; 0 for no builds.
+    """
+
+    def __init__(self, clock: PlatformClock, identifiers: Identifiers, seconds: float) -> None:
+        self._clock = clock
+        self._identifiers = identifiers
+        self._seconds = seconds
+        self._builds: dict[str, tuple[str, float]] = {}
+
+    def pending(self, reference: str) -> tuple[str, float] | None:
+        """Return the id of the build to wait for and the seconds it still takes, if any.
+
+        The first call for a reference begins its build.
+        """
+        if not self._seconds:
+            return None
+        if reference not in self._builds:
+            build_id = self._identifiers.make("bld_")
+            self._builds[reference] = build_id, self._clock.now() + self._seconds
+        build_id, ready_at = self._builds[reference]
+        left = ready_at - self._clock.now()
+        return (build_id, left) if left > 0 else None
+
+    def clear(self) -> None:
+        """Forget every build: each image's next use is its first again."""
+        self._builds.clear()

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from prime_local.clock import PlatformClock, Timer
 from prime_local.identifiers import Identifiers
 from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_code
-from prime_local.sandboxes.images import is_simulated
-from prime_local.sandboxes.processes import ProcessMode, RunningProcess
+from prime_local.sandboxes.images import ImageBuilds, is_simulated
+from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
+from prime_local.sandboxes.processes import RunningProcess
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.session import CommandSession
-from prime_local.sandboxes.trees import TreeKiller, tree_name
+from prime_local.sandboxes.trees import tree_name
 from prime_local.tasks import TaskSet
 
 _LOG_BYTES = 1024 * 1024
-_ENDED_SESSIONS_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -28,39 +28,58 @@ class Host:
 
     Args:
         instance: names this platform's processes on the machine.
-        start_delay: seconds on the platform clock between a create and RUNNING.
+        builds: first uses of images.
+        start_delay: seconds on the platform clock between a create, or the end of the image's
+            build, and RUNNING.
+        gateway_delay: seconds on the platform clock between RUNNING and an answering gateway.
+        retained_sessions: how many ended commands of a sandbox can still be attached to.
+        on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
     """
 
     clock: PlatformClock
     identifiers: Identifiers
-    processes: ProcessMode
-    trees: TreeKiller
+    isolation: Isolation
     tasks: TaskSet
     instance: str
+    builds: ImageBuilds
     start_delay: float
+    gateway_delay: float
+    retained_sessions: int
+    on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
 
 class SandboxLife:
-    """Carries a sandbox from PENDING to a final state. Only this class changes the record."""
+    """Carries a sandbox from PENDING to a final state. Only this class changes the record.
+
+    It does nothing before `begin`; the record of an ended sandbox needs no more.
+    """
 
     def __init__(self, record: Sandbox, host: Host) -> None:
         self.record = record
         self._host = host
         self._tree = tree_name(host.instance, record.id)
         self._numbers = itertools.count(1)
-        self._stage = host.clock.call_later(0, self._provision)
+        self._stage: Timer | None = None
         self._lifetime: Timer | None = None
         self._idle: Timer | None = None
+        self._gateway_opens = float("inf")
         self._sessions: dict[str, CommandSession] = {}
         self._signals: set[str] = set()
         self._active_commands = 0
         self._start_process: RunningProcess | None = None
         self._log = bytearray()
         self._launches: set[asyncio.Task[RunningProcess]] = set()
-        self._processes_used = False
+        self._opening: asyncio.Task[None] | None = None
+        self._machine_used = False
         self._clean_up_task: asyncio.Task[None] | None = None
+
+    @property
+    def gateway_ready(self) -> bool:
+        """Whether the gateway reaches the sandbox by now."""
+        running = self.record.status is Status.RUNNING
+        return running and self._host.clock.now() >= self._gateway_opens
 
     @property
     def log(self) -> str:
@@ -71,6 +90,27 @@ class SandboxLife:
     def sessions(self) -> list[tuple[str, CommandSession]]:
         """The commands that still run, by session uuid."""
         return [item for item in self._sessions.items() if not item[1].over]
+
+    def begin(self) -> None:
+        """Start on the way to RUNNING; to be called once."""
+        build = self._host.builds.pending(self.record.docker_image)
+        if build is None:
+            self._stage = self._host.clock.call_later(0, self._provision)
+        else:
+            self.record.pending_image_build_id, seconds = build
+            self._stage = self._host.clock.call_later(seconds, self._provision)
+        self._host.on_change(self.record)
+
+    def pause(self) -> bool:
+        """Move from RUNNING to PAUSED: its gateway is closed, its clocks and commands go on.
+
+        Returns whether it was RUNNING.
+        """
+        return self._switch(Status.RUNNING, Status.PAUSED)
+
+    def resume(self) -> bool:
+        """Move from PAUSED back to RUNNING; returns whether it was PAUSED."""
+        return self._switch(Status.PAUSED, Status.RUNNING)
 
     def start_session(
         self, session_uuid: str | None, command: Command, timeout: float | None
@@ -85,6 +125,7 @@ class SandboxLife:
         Raises:
             CommandFault: `failed_precondition` when the uuid belongs to another command.
         """
+        self._forget_old_sessions()
         existing = self._sessions.get(session_uuid) if session_uuid else None
         if existing is not None:
             if existing.command != command:
@@ -94,9 +135,8 @@ class SandboxLife:
         session = CommandSession(
             command,
             launch=lambda wanted: self._launch(wanted, tree),
-            kill_tree=lambda: self._host.trees.kill(tree),
+            kill_tree=lambda: self._host.isolation.kill(self.record.id, tree),
         )
-        self._forget_old_sessions()
         self._sessions[session_uuid or self._host.identifiers.make("anonymous-")] = session
         self._host.tasks.start(self._run_session(session, timeout))
         return session
@@ -132,7 +172,7 @@ class SandboxLife:
         """Move to a final state at once; its processes are killed in the background.
 
         Args:
-            status: the final state; a sandbox that is in one already stays as it is.
+            status: the final state; a sandbox that is in one already stays in that.
             deleted: whether a delete call ends it.
             reason: the `terminationReason`.
             exit_code: the start command's.
@@ -140,10 +180,15 @@ class SandboxLife:
         """
         record = self.record
         if not record.live:
+            if deleted:
+                record.deleted = True
+                self._host.on_change(record)
             return
         for timer in (self._stage, self._lifetime, self._idle):
             if timer is not None:
                 timer.cancel()
+        record.deleted = deleted
+        record.pending_image_build_id = None
         record.terminated_at = self._host.clock.date()
         record.termination_reason = reason
         record.exit_code = exit_code
@@ -151,7 +196,10 @@ class SandboxLife:
             record.error_type, record.error_message = error
         self._enter(status)
         self._host.on_end(record, deleted)
-        if self._processes_used:
+        for _, session in self.sessions:
+            # At once: from now on a command's exit says nothing about the command.
+            session.condemn(self._end_of_commands())
+        if self._machine_used:
             self._clean_up_task = self._host.tasks.start(self._clean_up())
 
     async def gone(self) -> None:
@@ -162,19 +210,50 @@ class SandboxLife:
     def _enter(self, status: Status) -> None:
         self.record.status = status
         self.record.updated_at = self._host.clock.date()
+        self._host.on_change(self.record)
+
+    def _switch(self, before: Status, after: Status) -> bool:
+        if self.record.status is not before:
+            return False
+        self._enter(after)
+        return True
 
     def _provision(self) -> None:
+        self.record.pending_image_build_id = None
         self._enter(Status.PROVISIONING)
         self._stage = self._host.clock.call_later(self._host.start_delay, self._boot)
 
     def _boot(self) -> None:
-        record, clock = self.record, self._host.clock
+        record = self.record
         if not is_simulated(record.docker_image):
             message = f"Failed to pull image {record.docker_image}"
             self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
             return
-        self._enter(Status.RUNNING)
+        box = Box(record.id, record.resources)
+        opening = self._host.isolation.open(box, self._in_trouble)
+        if opening is None:
+            self._run()
+        else:
+            self._machine_used = True
+            self._opening = self._host.tasks.start(self._open(opening))
+
+    async def _open(self, opening: Awaitable[None]) -> None:
+        try:
+            await opening
+        except IsolationError as error:
+            self.end(Status.ERROR, error=("START_FAILED", f"The sandbox did not start: {error}"))
+        else:
+            if self.record.live:
+                self._run()
+
+    def _in_trouble(self, error_type: str, message: str) -> None:
+        self.end(Status.ERROR, error=(error_type, message))
+
+    def _run(self) -> None:
+        record, clock = self.record, self._host.clock
         record.started_at = clock.date()
+        self._gateway_opens = clock.now() + self._host.gateway_delay
+        self._enter(Status.RUNNING)
         if record.timeout_minutes > 0:
             self._lifetime = clock.call_later(60.0 * record.timeout_minutes, self._time_out)
         self._rest()
@@ -197,13 +276,13 @@ class SandboxLife:
         self.end(Status.TERMINATED, reason="idle_timeout")
 
     async def _launch(self, command: Command, tree: str) -> RunningProcess:
-        self._processes_used = True
+        self._machine_used = True
         if not self.record.live:
             raise CommandFault("not_found", "the sandbox has ended")
         record = self.record
         environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
         command = Command(command.argv, environment, command.cwd, command.user)
-        launch = self._host.tasks.start(self._host.processes.launch(record.id, command, tree))
+        launch = self._host.tasks.start(self._host.isolation.launch(record.id, command, tree))
         self._launches.add(launch)
         launch.add_done_callback(self._launches.discard)
         return await asyncio.shield(launch)
@@ -245,17 +324,23 @@ class SandboxLife:
             del self._log[:-_LOG_BYTES]
 
     async def _clean_up(self) -> None:
-        fault = CommandFault("not_found", f"the sandbox has ended ({self.record.status.value})")
+        fault = self._end_of_commands()
         if self._launches:
             # What is just being started must be there to be killed.
             await asyncio.wait(set(self._launches))
         if self._start_process is not None:
             self._start_process.signal_group(signal.SIGKILL)
         aborts = [session.abort(fault) for _, session in self.sessions]
-        await asyncio.gather(self._host.trees.kill(self._tree), *aborts)
-        await self._host.processes.remove(self.record.id)
+        isolation = self._host.isolation
+        await asyncio.gather(isolation.end(self.record.id, self._tree), *aborts)
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+        await isolation.remove(self.record.id)
+
+    def _end_of_commands(self) -> CommandFault:
+        return CommandFault("not_found", f"the sandbox has ended ({self.record.status.value})")
 
     def _forget_old_sessions(self) -> None:
         ended = [uuid for uuid, session in self._sessions.items() if session.over]
-        for uuid in ended[:-_ENDED_SESSIONS_KEPT]:
+        for uuid in ended[: max(0, len(ended) - self._host.retained_sessions)]:
             del self._sessions[uuid]

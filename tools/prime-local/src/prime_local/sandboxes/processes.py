@@ -13,15 +13,21 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
 
 from prime_local.sandboxes.commands import Command, CommandFault
-from prime_local.sandboxes.trees import TREE_VARIABLE
+from prime_local.sandboxes.removal import remove_tree
+from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
 
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+if TYPE_CHECKING:
+    from prime_local.sandboxes.isolation.base import Box, OnTrouble
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CHUNK_BYTES = 32 * 1024
 _DRAIN_SECONDS = 0.2
 # dash and busybox limit processes with -p, bash with -u. A lower limit of ours stays, silently.
@@ -65,7 +71,7 @@ def install_interpreter(folder: Path) -> Path:
     Returns the folder that holds `python` and `python3`.
     """
     base = getattr(sys, "_base_executable", "")
-    interpreter = Path(base if os.access(base, os.X_OK) else sys.executable)
+    interpreter = Path(base if os.access(base, os.X_OK) else sys.executable).resolve()
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     configuration = f"home = {interpreter.parent}\ninclude-system-site-packages = false\n"
@@ -82,13 +88,22 @@ class ProcessMode:
     Args:
         root: folder for the sandboxes' folders and their Python interpreter.
         executor: threads for what would block the event loop.
+        trees: finds a command's children.
     """
 
-    def __init__(self, root: Path, executor: Executor) -> None:
+    def __init__(self, root: Path, executor: Executor, trees: TreeKiller) -> None:
+        self.name: Literal["process"] = "process"
         self._root = root
         self._bin = install_interpreter(root / "python")
         self._executor = executor
+        self._trees = trees
         self._account = account_name()
+
+    def workspace(self, sandbox_id: str) -> str:
+        return str(self.folders(sandbox_id).workspace)
+
+    def open(self, box: Box, on_trouble: OnTrouble) -> None:
+        """Do nothing: the folders are made for the first command."""
 
     def folders(self, sandbox_id: str) -> Folders:
         return Folders.below(self._root / "sandboxes" / sandbox_id)
@@ -97,7 +112,7 @@ class ProcessMode:
         """Return a command's whole environment; nothing of the platform's own leaks into it."""
         folders = self.folders(sandbox_id)
         return {
-            "PATH": f"{self._bin}:{_SYSTEM_PATH}",
+            "PATH": f"{self._bin}:{SYSTEM_PATH}",
             "HOME": str(folders.home),
             "USER": self._account,
             "LOGNAME": self._account,
@@ -121,13 +136,21 @@ class ProcessMode:
         """
         loop = asyncio.get_running_loop()
         process = await loop.run_in_executor(self._executor, self._spawn, sandbox_id, command, tree)
-        return RunningProcess(process)
+        return _follow(process)
+
+    async def kill(self, sandbox_id: str, tree: str) -> None:
+        await self._trees.kill(tree)
+
+    async def end(self, sandbox_id: str, tree: str) -> None:
+        await self._trees.kill(tree)
 
     async def remove(self, sandbox_id: str) -> None:
         """Delete a sandbox's folders."""
         root = self.folders(sandbox_id).root
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, lambda: shutil.rmtree(root, ignore_errors=True))
+        await asyncio.get_running_loop().run_in_executor(self._executor, remove_tree, root)
+
+    async def close(self) -> None:
+        """Do nothing: this mode holds nothing."""
 
     def _spawn(self, sandbox_id: str, command: Command, tree: str) -> subprocess.Popen[bytes]:
         folders = self.folders(sandbox_id)
@@ -163,14 +186,26 @@ def _find_program(name: str, directory: Path, path: str) -> str | None:
 class RunningProcess:
     """A started process: its output as it comes, its exit, and signals to its group.
 
-    Must be made on the event loop that uses it.
+    Args:
+        pid: its process id, as its sandbox knows it.
+        stdout: what it writes to.
+        stderr: what it writes to.
+        exited: gets its return code, negative for a signal.
+        signal_group: signals its process group; called only until it has exited.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.pid = process.pid
-        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        watch_exit(process, self.exited)
+    def __init__(
+        self,
+        pid: int,
+        stdout: FileIO,
+        stderr: FileIO,
+        exited: asyncio.Future[int],
+        signal_group: Callable[[signal.Signals], None],
+    ) -> None:
+        self.pid = pid
+        self.exited = exited
+        self._files = {"stdout": stdout, "stderr": stderr}
+        self._signal_group = signal_group
 
     async def output(self, stream: str) -> AsyncIterator[bytes]:
         """Yield what the process writes to `stdout` or `stderr`, in pieces of at most 32 KiB.
@@ -178,9 +213,7 @@ class RunningProcess:
         Ends with the stream, or 0.2 s after the process: a child left behind may hold the stream
         open for ever.
         """
-        file = self._process.stdout if stream == "stdout" else self._process.stderr
-        assert file is not None
-        with file:
+        with self._files[stream] as file:
             async for piece in _read_pipe(file.fileno(), self.exited):
                 yield piece
 
@@ -188,8 +221,20 @@ class RunningProcess:
         """Signal the process group; does nothing once the process has been reaped."""
         if not self.exited.done():
             # Once reaped, its number may belong to somebody else.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
+            self._signal_group(number)
+
+
+def _follow(process: subprocess.Popen[bytes]) -> RunningProcess:
+    exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    watch_exit(process, exited)
+
+    def signal_group(number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+    # Without a buffer, as they were opened, pipes are plain files.
+    stdout, stderr = cast(FileIO, process.stdout), cast(FileIO, process.stderr)
+    return RunningProcess(process.pid, stdout, stderr, exited, signal_group)
 
 
 def watch_exit(process: subprocess.Popen[bytes], exited: asyncio.Future[int]) -> None:

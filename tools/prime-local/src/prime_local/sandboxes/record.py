@@ -16,6 +16,7 @@ class Status(str, Enum):
     PENDING = "PENDING"
     PROVISIONING = "PROVISIONING"
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     ERROR = "ERROR"
     TERMINATED = "TERMINATED"
     TIMEOUT = "TIMEOUT"
@@ -70,6 +71,9 @@ class Sandbox:
     exit_code: int | None = None
     error_type: str | None = None
     error_message: str | None = None
+    pending_image_build_id: str | None = None
+    idempotency_key: str | None = None
+    deleted: bool = False
 
     @property
     def live(self) -> bool:
@@ -110,7 +114,7 @@ class Sandbox:
             "userId": self.owner.user_id,
             "teamId": self.owner.team_id,
             "region": self.region,
-            "pendingImageBuildId": None,
+            "pendingImageBuildId": self.pending_image_build_id,
         }
 
     def to_status_wire(self) -> JsonObject:
@@ -120,7 +124,7 @@ class Sandbox:
             "status": self.status.value,
             "error_type": self.error_type,
             "error_message": self.error_message,
-            "pending_image_build_id": None,
+            "pending_image_build_id": self.pending_image_build_id,
         }
 
 

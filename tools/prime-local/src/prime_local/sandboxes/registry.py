@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
+from prime_local.assumptions import Assumptions
 from prime_local.contract import Problem
 from prime_local.contract.document import JsonObject
 from prime_local.errors import PlatformError, invalid, not_simulated
@@ -15,44 +19,65 @@ from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
 
 
+@dataclass(frozen=True)
+class _KeyUse:
+    """What an idempotency key made, and a digest of the body it came with, where that matters."""
+
+    life: SandboxLife
+    digest: str | None
+
+
 class SandboxRegistry:
-    """Every sandbox since the start or the last reset, the ended ones included.
+    """Every sandbox since the last reset, the ended ones included.
 
     Args:
         host: what the sandboxes share.
         limits: admits creations.
         ledger: is told of creations; `Host.on_end` tells it of ends.
+        assumptions: what an idempotency key and a delete mean.
+        stored: sandboxes of an earlier run, oldest first; all of them have ended.
     """
 
-    def __init__(self, host: Host, limits: CreationLimits, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        host: Host,
+        limits: CreationLimits,
+        ledger: Ledger,
+        assumptions: Assumptions,
+        stored: Iterable[Sandbox] = (),
+    ) -> None:
         self._host = host
         self._limits = limits
         self._ledger = ledger
+        self._assumptions = assumptions
         self._lives: dict[str, SandboxLife] = {}
         self._by_job: dict[str, SandboxLife] = {}
-        self._by_key: dict[tuple[Owner, str], SandboxLife] = {}
+        self._by_key: dict[tuple[Owner, str], _KeyUse] = {}
+        for record in stored:
+            self._add(SandboxLife(record, host), None)
 
-    def create(self, body: JsonObject, user_id: str) -> SandboxLife:
-        """Create a sandbox from a valid request body, or return the one its key made before.
+    def create(self, body: JsonObject, owner: Owner) -> tuple[SandboxLife, bool]:
+        """Create a sandbox from a valid request body, or find the one its key made before.
 
         It runs in one step of the event loop, so that no two requests with one key both create.
 
+        Returns the sandbox and whether it is new.
+
         Raises:
-            PlatformError: 404, 422, 429 or 501.
+            PlatformError: 404, 409, 422, 429 or 501.
         """
-        owner = Owner(user_id, body.get("team_id"))
-        key = body.get("idempotency_key")
-        if key is not None and (earlier := self._by_key.get((owner, key))) is not None:
-            return earlier
+        digest = _digest(body) if self._assumptions.reused_key == "conflict" else None
+        earlier = self._earlier(owner, body.get("idempotency_key"), digest)
+        if earlier is not None:
+            return earlier, False
         _refuse_impossible(body)
         record = self._record(body, owner)
         self._limits.admit(record.resources)
-        self._ledger.created(key)
+        self._ledger.created(record.idempotency_key)
         life = SandboxLife(record, self._host)
-        self._lives[record.id] = self._by_job[record.job_id] = life
-        if key is not None:
-            self._by_key[owner, key] = life
-        return life
+        self._add(life, digest)
+        life.begin()
+        return life, True
 
     def get(self, sandbox_id: str) -> SandboxLife:
         """Return a sandbox, an ended one too.
@@ -60,13 +85,14 @@ class SandboxRegistry:
         Raises:
             PlatformError: 404.
         """
-        life = self._lives.get(sandbox_id)
+        life = self.find(sandbox_id)
         if life is None:
             raise PlatformError(404, "Sandbox not found")
         return life
 
     def find(self, sandbox_id: str) -> SandboxLife | None:
-        return self._lives.get(sandbox_id)
+        life = self._lives.get(sandbox_id)
+        return life if life is not None and self._shown(life) else None
 
     def find_job(self, job_id: str) -> SandboxLife | None:
         return self._by_job.get(job_id)
@@ -76,7 +102,7 @@ class SandboxRegistry:
         return [
             life
             for life in reversed(self._lives.values())
-            if life.record.owner == owner and wanted(life.record)
+            if life.record.owner == owner and self._shown(life) and wanted(life.record)
         ]
 
     async def delete(self, lives: Iterable[SandboxLife]) -> None:
@@ -90,23 +116,53 @@ class SandboxRegistry:
         """Wait until no ended sandbox has processes left."""
         await asyncio.gather(*(life.gone() for life in self._lives.values()))
 
-    def clear(self) -> list[SandboxLife]:
-        """End and forget every sandbox; the caller waits until they are `gone`."""
+    def clear(self, reason: str | None = None) -> list[SandboxLife]:
+        """End and forget every sandbox; the caller waits until they are `gone`.
+
+        Args:
+            reason: the `terminationReason` of those that were alive.
+        """
         lives = list(self._lives.values())
         self._lives.clear()
         self._by_job.clear()
         self._by_key.clear()
         for life in lives:
-            life.end(Status.TERMINATED)
+            life.end(Status.TERMINATED, reason=reason)
         return lives
 
+    def _add(self, life: SandboxLife, digest: str | None) -> None:
+        record = life.record
+        self._lives[record.id] = self._by_job[record.job_id] = life
+        if record.idempotency_key is not None:
+            self._by_key[record.owner, record.idempotency_key] = _KeyUse(life, digest)
+
+    def _earlier(self, owner: Owner, key: str | None, digest: str | None) -> SandboxLife | None:
+        use = self._by_key.get((owner, key)) if key is not None else None
+        if use is None:
+            return None
+        age = self._host.clock.date() - use.life.record.created_at
+        window = self._assumptions.idempotency_window
+        if window is not None and age.total_seconds() >= window:
+            return None
+        if digest is not None and use.digest not in (None, digest):
+            raise PlatformError(409, "The idempotency key was used with another body")
+        return use.life
+
+    def _shown(self, life: SandboxLife) -> bool:
+        return not (life.record.deleted and self._assumptions.deleted_sandbox == "missing")
+
+    def _new_id(self) -> str:
+        # A seeded platform with a data directory draws the names of its earlier runs again.
+        while (sandbox_id := self._host.identifiers.make("sbx_")) in self._lives:
+            pass
+        return sandbox_id
+
     def _record(self, body: JsonObject, owner: Owner) -> Sandbox:
-        make = self._host.identifiers.make
-        sandbox_id, now = make("sbx_"), self._host.clock.date()
+        sandbox_id, now = self._new_id(), self._host.clock.date()
         start = body.get("start_command")
         return Sandbox(
             id=sandbox_id,
-            job_id=make("job-"),
+            job_id="job-" + sandbox_id.removeprefix("sbx_"),
             owner=owner,
             name=body["name"],
             docker_image=body["docker_image"],
@@ -116,7 +172,7 @@ class SandboxRegistry:
                 memory=body.get("memory_gb", 1),
                 disk=body.get("disk_size_gb", 5),
             ),
-            workspace=str(self._host.processes.folders(sandbox_id).workspace),
+            workspace=self._host.isolation.workspace(sandbox_id),
             created_at=now,
             updated_at=now,
             timeout_minutes=body.get("timeout_minutes", 60),
@@ -130,6 +186,7 @@ class SandboxRegistry:
             advanced_configs=body.get("advanced_configs"),
             region=body.get("region"),
             vm=body.get("vm", True),
+            idempotency_key=body.get("idempotency_key"),
         )
 
 
@@ -159,3 +216,7 @@ def _refuse_impossible(body: JsonObject) -> None:
 def _start_words(body: JsonObject) -> list[str]:
     start = body.get("start_command")
     return [start["executable"], *start.get("args", ())] if start else []
+
+
+def _digest(body: JsonObject) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

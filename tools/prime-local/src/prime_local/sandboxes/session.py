@@ -49,6 +49,7 @@ class CommandSession:
         self._over = asyncio.Event()
         self._pumps: list[asyncio.Task[None]] = []
         self._watchers: list[Watcher] = []
+        self._aborting = False
 
     @property
     def over(self) -> bool:
@@ -78,18 +79,27 @@ class CommandSession:
             if self.outcome is None:
                 self._finish(CommandFault("internal", "the command was lost, see the log"))
 
+    def condemn(self, fault: CommandFault) -> None:
+        """Make the fault the command's end, whatever it does until it is aborted."""
+        if self.outcome is None:
+            self.outcome = fault
+
     async def abort(self, fault: CommandFault) -> None:
-        """Kill the command with all its children; its watchers get the fault as its end."""
-        if self.outcome is not None:
+        """Kill the command with all its children; its watchers get the fault as its end.
+
+        A fault that it was condemned to goes before.
+        """
+        self.condemn(fault)
+        if self._aborting or not isinstance(self.outcome, CommandFault):
             return
-        self.outcome = fault
+        self._aborting = True
         await self._kill()
         # What it wrote before goes out first, unless a watcher does not take it.
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._drained.wait(), _DRAIN_SECONDS)
         for pump in self._pumps:
             pump.cancel()
-        self._finish(fault)
+        self._finish(self.outcome)
 
     async def signal(self, number: signal.Signals) -> None:
         """Signal the command's process group; SIGKILL reaches children outside it as well."""

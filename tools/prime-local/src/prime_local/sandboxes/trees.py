@@ -63,7 +63,7 @@ class TreeKiller:
             while self._pending:
                 batch, self._pending = self._pending, {}
                 try:
-                    await loop.run_in_executor(self._executor, _kill_trees, frozenset(batch))
+                    await loop.run_in_executor(self._executor, kill_trees, frozenset(batch))
                 finally:
                     for done in batch.values():
                         done.set_result(None)
@@ -71,7 +71,10 @@ class TreeKiller:
             self._running = False
 
 
-def _kill_trees(trees: frozenset[bytes]) -> None:
+def kill_trees(trees: frozenset[bytes]) -> None:
+    """Kill every process of some trees; blocks until none is left, at most 3 s."""
+    if not _HAS_PROC:
+        return
     deadline = time.monotonic() + _KILL_SECONDS
     quiet_looks = 0
     # A process in the middle of exec shows an empty environment: one empty look proves nothing.

@@ -1,0 +1,1 @@
+"""How far sandboxes are kept from this machine and from each other: full, bwrap or process."""

@@ -1,0 +1,69 @@
+"""What every isolation mode offers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from prime_local.limits import Resources
+from prime_local.sandboxes.commands import Command
+from prime_local.sandboxes.processes import RunningProcess
+
+ModeName = Literal["full", "bwrap", "process"]
+WantedMode = Literal["auto", "full", "bwrap", "process"]
+# Told of a sandbox that came to an end by itself: its `errorType` and `errorMessage`.
+OnTrouble = Callable[[str, str], None]
+
+
+class IsolationError(Exception):
+    """A mode cannot be had here, or a sandbox cannot be made; the text says why."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A sandbox to make: its id and what it may take."""
+
+    sandbox_id: str
+    resources: Resources
+
+
+class Isolation(Protocol):
+    """Makes sandboxes, starts commands in them and ends them."""
+
+    @property
+    def name(self) -> ModeName: ...
+
+    def workspace(self, sandbox_id: str) -> str:
+        """Return the folder that commands work in, as they see it."""
+
+    def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None] | None:
+        """Make a sandbox; None when there is nothing to wait for.
+
+        The awaitable raises `IsolationError` when it cannot be made.
+        """
+
+    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+        """Start a command.
+
+        Args:
+            sandbox_id: of a sandbox that is open.
+            command: what to run; its directory is the workspace when it names none.
+            tree: a name for the command and its children; see `trees.tree_name`.
+
+        Raises:
+            CommandFault: `invalid_argument` for an unknown account, directory or program,
+                `resource_exhausted` when no process can be had.
+        """
+
+    async def kill(self, sandbox_id: str, tree: str) -> None:
+        """Kill a command with its children, also those outside its process group."""
+
+    async def end(self, sandbox_id: str, tree: str) -> None:
+        """Kill every process of a sandbox; `tree` is what the names of its commands begin with."""
+
+    async def remove(self, sandbox_id: str) -> None:
+        """Delete the files of a sandbox that has ended."""
+
+    async def close(self) -> None:
+        """Give back what the mode itself holds; its sandboxes have ended."""

@@ -1,0 +1,311 @@
+"""The modes full and bwrap: a sandbox is a set of namespaces with a root of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from prime_local.sandboxes.commands import Command, CommandFault
+from prime_local.sandboxes.isolation.base import Box, IsolationError, OnTrouble
+from prime_local.sandboxes.isolation.cgroups import PROCESSES, PlatformGroups, remove_groups
+from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink
+from prime_local.sandboxes.isolation.view import PYTHON, WORKSPACE
+from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
+from prime_local.sandboxes.removal import remove_tree
+from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
+
+T = TypeVar("T")
+
+logger = logging.getLogger("prime_local")
+
+_ACCOUNT = "root"
+_GIB = 1024**3
+# More than a machine has processors only makes them wait for each other.
+_BUILT_AT_ONCE = 8
+_OPEN_SECONDS = 60.0
+_START_SECONDS = 30.0
+_END_SECONDS = 10.0
+
+
+@dataclass
+class _Confined:
+    """A sandbox that the launcher has, or is making."""
+
+    on_trouble: OnTrouble
+    opened: asyncio.Future[None]
+    closed: asyncio.Future[None]
+    requested: bool = False
+    closing: bool = False
+    running: dict[str, asyncio.Future[int]] = field(default_factory=dict)
+    killed: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+
+
+class ConfinedMode:
+    """Keeps sandboxes from this machine by namespaces.
+
+    Args:
+        name: `full` adds control groups and a writable root.
+        root: folder for the sandboxes' folders and their Python interpreter; on disk.
+        executor: threads for what would block the event loop.
+        trees: ends a command's children where there are no control groups.
+    """
+
+    def __init__(
+        self, name: Literal["full", "bwrap"], root: Path, executor: Executor, trees: TreeKiller
+    ) -> None:
+        self.name = name
+        self._root = root
+        self._executor = executor
+        self._trees = trees
+        self._sandboxes: dict[str, _Confined] = {}
+        self._building = asyncio.Semaphore(_BUILT_AT_ONCE)
+        self._launcher: LauncherLink | None = None
+        self._groups: PlatformGroups | None = None
+        self._lost = False
+
+    async def start(self, groups: PlatformGroups | None, private: list[Path]) -> None:
+        """Start the launcher.
+
+        Args:
+            groups: the platform's control groups, in mode `full`.
+            private: folders that no sandbox must see.
+
+        Raises:
+            IsolationError: something that this mode needs is missing.
+        """
+        bubblewrap = shutil.which("bwrap")
+        if bubblewrap is None:
+            raise IsolationError("bubblewrap is not installed")
+        await self._in_thread(lambda: install_interpreter(self._root / "python"))
+        settings = {
+            "bubblewrap": bubblewrap,
+            "root": str(self._root),
+            "private": [str(folder) for folder in private],
+            "group": groups and groups.name,
+        }
+        self._groups = groups
+        self._launcher = await LauncherLink.start(settings, self._on_event)
+
+    def workspace(self, sandbox_id: str) -> str:
+        return WORKSPACE
+
+    def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None]:
+        new = asyncio.get_running_loop().create_future
+        sandbox = _Confined(on_trouble, new(), new())
+        self._sandboxes[box.sandbox_id] = sandbox
+        return self._open(box, sandbox)
+
+    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+        if command.user not in (None, _ACCOUNT):
+            raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is None or sandbox.closing or sandbox.closed.done():
+            raise CommandFault("not_found", "the sandbox has ended")
+        name = _last(tree)
+        exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        sandbox.running[name] = exited
+
+        def signal_group(number: signal.Signals) -> None:
+            self._send(request="signal", sandbox=sandbox_id, command=name, number=number)
+
+        body = {
+            "argv": command.argv,
+            "cwd": command.cwd,
+            "env": _environment(sandbox_id, command, tree),
+        }
+        stdout, stderr, status = os.pipe(), os.pipe(), os.pipe()
+        theirs = [_memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
+        self._send(theirs, request="start", sandbox=sandbox_id, command=name)
+        try:
+            pid = await asyncio.wait_for(_read_status(status[0]), _START_SECONDS)
+        except BaseException as error:
+            sandbox.running.pop(name, None)
+            signal_group(signal.SIGKILL)
+            os.close(stdout[0])
+            os.close(stderr[0])
+            if isinstance(error, asyncio.TimeoutError):
+                text = "the command did not start in time"
+                raise CommandFault("resource_exhausted", text) from None
+            raise
+        finally:
+            os.close(status[0])
+        return RunningProcess(pid, FileIO(stdout[0]), FileIO(stderr[0]), exited, signal_group)
+
+    async def kill(self, sandbox_id: str, tree: str) -> None:
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is None or sandbox.closing or sandbox.closed.done():
+            # `end` is about to kill everything in it.
+            return
+        if self.name != "full":
+            await self._trees.kill(tree)
+            return
+        name = _last(tree)
+        killed = sandbox.killed.get(name)
+        if killed is None or killed.done():
+            killed = sandbox.killed[name] = asyncio.get_running_loop().create_future()
+            self._send(request="kill", sandbox=sandbox_id, command=name)
+        await self._bounded(killed, f"{tree} outlives SIGKILL")
+
+    async def end(self, sandbox_id: str, tree: str) -> None:
+        sandbox = self._sandboxes.get(sandbox_id)
+        if sandbox is None:
+            return
+        if not sandbox.closing:
+            sandbox.closing = True
+            if sandbox.requested:
+                self._send(request="close", sandbox=sandbox_id)
+            else:
+                _resolve(sandbox.closed, None)
+        await self._bounded(sandbox.closed, f"sandbox {sandbox_id} outlives SIGKILL")
+
+    async def remove(self, sandbox_id: str) -> None:
+        self._sandboxes.pop(sandbox_id, None)
+        await self._in_thread(lambda: remove_tree(self._root / "sandboxes" / sandbox_id))
+
+    async def close(self) -> None:
+        if self._launcher is not None:
+            await self._launcher.close()
+        if self._groups is not None:
+            await asyncio.to_thread(remove_groups, self._groups.folders)
+
+    async def _open(self, box: Box, sandbox: _Confined) -> None:
+        async with self._building:
+            if sandbox.closing:
+                raise IsolationError("it was ended before it was made")
+            if self._lost:
+                raise IsolationError("the launcher has ended")
+            sandbox.requested = True
+            resources = box.resources
+            self._send(
+                request="open",
+                sandbox=box.sandbox_id,
+                limits={
+                    "memory": int(resources.memory * _GIB),
+                    "processes": PROCESSES,
+                    "cpus": resources.cpu,
+                },
+                file_bytes=int(resources.disk * _GIB),
+            )
+            try:
+                await asyncio.wait_for(asyncio.shield(sandbox.opened), _OPEN_SECONDS)
+            except asyncio.TimeoutError:
+                raise IsolationError(f"it was not ready after {_OPEN_SECONDS:g} s") from None
+
+    def _send(self, descriptors: Sequence[int] = (), **packet: object) -> None:
+        assert self._launcher is not None
+        self._launcher.send(descriptors, **packet)
+
+    def _on_event(self, event: JsonObject) -> None:
+        kind = event["event"]
+        if kind == "lost":
+            self._lost = True
+            for sandbox in list(self._sandboxes.values()):
+                self._closed(sandbox, "the launcher ended")
+            return
+        found = self._sandboxes.get(event["sandbox"])
+        if found is None:
+            return
+        if kind == "opened":
+            _resolve(found.opened, None)
+        elif kind == "exited":
+            _resolve(found.running.pop(event["command"], None), event["returncode"])
+        elif kind == "killed":
+            _resolve(found.killed.pop(event["command"], None), None)
+        elif kind == "out_of_memory":
+            found.on_trouble("OOM_KILLED", "A process was killed: the memory limit was reached")
+        elif kind == "closed":
+            self._closed(found, event["reason"])
+
+    def _closed(self, sandbox: _Confined, reason: str | None) -> None:
+        if sandbox.closed.done():
+            return
+        sandbox.closed.set_result(None)
+        for exited in sandbox.running.values():
+            _resolve(exited, -signal.SIGKILL)
+        sandbox.running.clear()
+        if not sandbox.opened.done():
+            sandbox.opened.set_exception(IsolationError(reason or "it was ended"))
+        elif not sandbox.closing:
+            sandbox.on_trouble("SANDBOX_LOST", f"The sandbox ended by itself: {reason}")
+
+    async def _bounded(self, done: asyncio.Future[None], complaint: str) -> None:
+        try:
+            await asyncio.wait_for(asyncio.shield(done), _END_SECONDS)
+        except asyncio.TimeoutError:
+            logger.error("%s for %g s", complaint, _END_SECONDS)
+
+    async def _in_thread(self, work: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _environment(sandbox_id: str, command: Command, tree: str) -> dict[str, str]:
+    return {
+        "PATH": f"{PYTHON}/bin:{SYSTEM_PATH}",
+        "HOME": "/root",
+        "USER": _ACCOUNT,
+        "LOGNAME": _ACCOUNT,
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        **command.env,
+        "PRIME_LOCAL_SANDBOX": sandbox_id,
+        TREE_VARIABLE: tree,
+    }
+
+
+def _last(tree: str) -> str:
+    return tree.rpartition(":")[2]
+
+
+def _memory_file(content: bytes) -> int:
+    """Return a descriptor to read some bytes from: a packet could not hold many."""
+    descriptor = os.memfd_create("command")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+async def _read_status(descriptor: int) -> int:
+    """Return the process id of a command that is being started, as its sandbox knows it.
+
+    Raises:
+        CommandFault: it could not be executed.
+    """
+    os.set_blocking(descriptor, False)
+    text = b""
+    while piece := await _read_soon(descriptor):
+        text += piece
+    first, _, fault = text.partition(b"\n") if text.startswith(b"pid ") else (b"", b"", text)
+    if fault or not first:
+        code, _, message = fault.decode(errors="replace").partition(" ")
+        raise CommandFault(code or "unavailable", message or "the command was lost at its start")
+    return int(first.removeprefix(b"pid "))
+
+
+async def _read_soon(descriptor: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return os.read(descriptor, 65536)
+        except BlockingIOError:
+            readable = loop.create_future()
+            loop.add_reader(descriptor, _resolve, readable, None)
+            try:
+                await readable
+            finally:
+                loop.remove_reader(descriptor)
+
+
+def _resolve(future: asyncio.Future[T] | None, value: T) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)

@@ -1,0 +1,91 @@
+"""Uses the vendor's client, sync or async, and prints as JSON what it saw.
+
+    python vendor_client.py sync|async
+
+Runs in an environment that holds the vendor's package, not ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+from prime_sandboxes import (
+    APIClient,
+    AsyncSandboxClient,
+    CommandTimeoutError,
+    CreateSandboxRequest,
+    SandboxClient,
+    SandboxImagePullError,
+    SandboxNotRunningError,
+    StartCommand,
+)
+
+
+def request(name: str, **fields: Any) -> CreateSandboxRequest:
+    image = fields.pop("docker_image", "python:3.11-slim")
+    return CreateSandboxRequest(name=name, docker_image=image, labels=["vendor"], **fields)
+
+
+def use_sync() -> dict[str, Any]:
+    client = SandboxClient(APIClient())
+    seen: dict[str, Any] = {}
+    made = client.create(request("one", environment_vars={"A": "env"}, secrets={"B": "secret"}))
+    others = [client.create(request(f"other-{number}")) for number in range(3)]
+    client.wait_for_creation(made.id)
+    seen["waited"] = sorted(client.bulk_wait_for_creation([box.id for box in others]).values())
+    done = client.execute_command(made.id, "echo $A $B; echo err >&2; exit 3", timeout=20)
+    seen["command"] = [done.stdout, done.stderr, done.exit_code]
+    seen["directory"] = client.execute_command(made.id, "pwd", working_dir="/").stdout
+    try:
+        client.execute_command(made.id, "sleep 20", timeout=1)
+    except CommandTimeoutError:
+        seen["timed_out"] = True
+    seen["listed"] = client.list(labels=["vendor"]).total
+    seen["status"] = client.get(made.id).status
+    starting = StartCommand(executable="/bin/sh", args=["-c", "echo started; sleep 60"])
+    logging = client.create(request("logging", start_command=starting))
+    client.wait_for_creation(logging.id)
+    deadline = time.monotonic() + 10
+    while not (logs := client.get_logs(logging.id)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    seen["logs"] = logs
+    client.delete(made.id)
+    try:
+        client.execute_command(made.id, "true")
+    except SandboxNotRunningError as error:
+        seen["gone"] = error.status
+    seen["deleted"] = len(client.bulk_delete([logging.id, *(box.id for box in others)]).succeeded)
+    seen["left"] = client.list(labels=["vendor"], exclude_terminated=True).total
+    return seen
+
+
+async def use_async() -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    async with AsyncSandboxClient() as client:
+        made = await asyncio.gather(*(client.create(request(f"box-{n}")) for n in range(5)))
+        await asyncio.gather(*(client.wait_for_creation(box.id) for box in made))
+        done = await asyncio.gather(
+            *(client.execute_command(made[n % 5].id, f"echo {n}") for n in range(30))
+        )
+        seen["commands"] = [result.stdout for result in done] == [f"{n}\n" for n in range(30)]
+        large = await client.execute_command(made[0].id, "head -c 1000000 /dev/zero | tr '\\0' x")
+        seen["large"] = len(large.stdout)
+        failing = await client.create(request("failing", docker_image="acme/nothing:v1"))
+        try:
+            await client.wait_for_creation(failing.id)
+        except SandboxImagePullError:
+            seen["pull_failed"] = True
+        seen["listed"] = (await client.list(labels=["vendor"], per_page=2)).has_next
+        for box in made:
+            await client.delete(box.id)
+        left = await client.list(labels=["vendor"], exclude_terminated=True)
+        seen["left"] = left.total
+    return seen
+
+
+if __name__ == "__main__":
+    print(json.dumps(use_sync() if sys.argv[1] == "sync" else asyncio.run(use_async())))

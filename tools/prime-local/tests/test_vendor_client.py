@@ -1,0 +1,114 @@
+"""Fidelity: the vendor's own client works against this platform.
+
+It is installed, pinned, into an environment of its own and used by `programs/vendor_client.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from prime_local import PlatformProcess
+
+HERE = Path(__file__).parent
+INSTALL_SECONDS = 300
+USE_SECONDS = 60
+SEEN = {
+    "sync": {
+        "waited": ["RUNNING"] * 3,
+        "command": ["env secret\n", "err\n", 3],
+        "directory": "/\n",
+        "timed_out": True,
+        "listed": 4,
+        "status": "RUNNING",
+        "logs": "started\n",
+        "gone": "TERMINATED",
+        "deleted": 4,
+        "left": 0,
+    },
+    "async": {
+        "commands": True,
+        "large": 1_000_000,
+        "pull_failed": True,
+        "listed": True,
+        "left": 0,
+    },
+}
+# Whatever the contract allows besides what we assume.
+OTHERWISE = [
+    "replayed_create=200",
+    "batch_routes=404",
+    "deleted_sandbox=missing",
+    "create_token=absent",
+    "gateway_url=slash",
+    "list_paging=camelCase",
+    "secrets=masked",
+    "early_gateway=bad_gateway",
+    "json_codec=refused",
+    "keep_alive=0.05",
+]
+
+
+@pytest.fixture(scope="session")
+def vendor_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter whose environment holds the vendor's client and nothing of ours."""
+    folder = tmp_path_factory.mktemp("vendor")
+    uv = _uv()
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    environment["UV_SYSTEM_CERTS"] = "1"
+    python = folder / "environment" / "bin" / "python"
+    requirements = HERE / "vendor-requirements.txt"
+    for command in (
+        [*uv, "venv", "--quiet", "--python", sys.executable, str(folder / "environment")],
+        [*uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(requirements)],
+    ):
+        # Outside the workspace, whose pins are not the vendor's.
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+    return python
+
+
+def _uv() -> list[str]:
+    """Return the command that is uv: the one that runs these tests, or another."""
+    if "UV" in os.environ:
+        return [os.environ["UV"]]
+    if importlib.util.find_spec("uv") is not None:
+        return [sys.executable, "-m", "uv"]
+    found = shutil.which("uv")
+    if found is None:
+        pytest.fail("this test needs uv: python -m pip install uv")
+    return [found]
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 2 * USE_SECONDS)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("otherwise", [False, True], ids=["as assumed", "otherwise"])
+def test_vendors_client_creates_waits_executes_lists_and_deletes(
+    vendor_python: Path, tmp_path: Path, kind: str, otherwise: bool
+) -> None:
+    options = ["--gateway-delay", "1", *(f"--assume={answer}" for answer in OTHERWISE)]
+    with PlatformProcess(["--isolation", "process", *(options if otherwise else [])]) as platform:
+        done = subprocess.run(
+            [str(vendor_python), str(HERE / "programs" / "vendor_client.py"), kind],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **platform.env},
+            capture_output=True,
+            text=True,
+            timeout=USE_SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == SEEN[kind]
+        assert platform.ledger()["sandboxes"]["live"] == 0
