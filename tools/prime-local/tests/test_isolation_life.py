@@ -36,12 +36,15 @@ def served(*words: str, **options: Any) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, **options)
         assert process.stdout is not None
+        platform = process.pid
         try:
-            line = process.stdout.readline()
+            ready = json.loads(process.stdout.readline())
+            # A wrapper would not pass the signal on.
+            platform = ready["pid"]
             log.seek(0)
-            yield {**json.loads(line or "{}"), "log": log.read().decode()}
+            yield {**ready, "log": log.read().decode()}
         finally:
-            process.terminate()
+            os.kill(platform, signal.SIGTERM)
             process.wait(10)
             process.stdout.close()
 
@@ -101,10 +104,11 @@ def test_auto_takes_full_where_it_works(platform_of_mode: PlatformOfMode) -> Non
         assert "NOTHING isolates" not in ready["log"]
 
 
-def test_auto_without_root_takes_bwrap(platform_of_mode: PlatformOfMode) -> None:
+def test_auto_without_root_takes_bwrap(platform_of_mode: PlatformOfMode, tmp_path: Path) -> None:
     platform_of_mode("bwrap")
     user = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--die-with-parent"]
-    with served("bwrap", "--dev-bind", "/", "/", *user, "--") as ready:
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    with served("bwrap", "--dev-bind", "/", "/", *user, "--", env=environment) as ready:
         assert ready["isolation"] == "bwrap"
         assert "isolation full does not work here: it needs root" in ready["log"]
 

@@ -93,6 +93,15 @@ async def test_files_in_memory_count_as_memory(client: RawClient) -> None:
     assert (await client.until(box, "ERROR"))["errorType"] == "OOM_KILLED"
 
 
+async def test_lack_of_memory_ends_commands_before_what_keeps_the_sandbox(
+    client: RawClient,
+) -> None:
+    box = await client.running()
+    result = await client.run(box, "cat /proc/self/oom_score_adj /proc/1/oom_score_adj")
+    own, first = map(int, result.stdout.split())
+    assert own == 1000 > first
+
+
 async def test_large_file_on_disk_takes_no_memory(client: RawClient) -> None:
     box = await client.running(memory_gb=0.25)
     for place in ("/tmp", "/root", "/workspace", "/var/tmp"):

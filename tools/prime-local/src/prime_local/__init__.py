@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from prime_local.errors import ContractViolation
     from prime_local.faults import FaultRule
     from prime_local.platform import LocalPlatform
+    from prime_local.sandboxes.isolation.base import IsolationError
     from prime_local.subprocess_server import PlatformProcess
 
 __version__ = "0.1.0"
@@ -17,6 +18,7 @@ __all__ = [
     "Assumptions",
     "ContractViolation",
     "FaultRule",
+    "IsolationError",
     "LocalPlatform",
     "PlatformProcess",
     "__version__",
@@ -26,6 +28,7 @@ _HOME = {
     "Assumptions": "prime_local.assumptions",
     "ContractViolation": "prime_local.errors",
     "FaultRule": "prime_local.faults",
+    "IsolationError": "prime_local.sandboxes.isolation.base",
     "LocalPlatform": "prime_local.platform",
     "PlatformProcess": "prime_local.subprocess_server",
 }

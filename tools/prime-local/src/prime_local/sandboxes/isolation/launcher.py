@@ -308,7 +308,7 @@ class Launcher:
         kills = self._groups.memory_kills(inmate.name)
         if kills > inmate.memory_kills:
             inmate.memory_kills = kills
-            pass
+            self._tell("out_of_memory", sandbox=inmate.name)
 
 
 def _receive(link: socket.socket) -> tuple[bytes, array.array[int]]:
