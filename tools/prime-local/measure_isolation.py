@@ -4,6 +4,7 @@
 
 Fails unless all are RUNNING within 60 s, take at most 2 MiB each, and a command in one of them is
 answered within 10 ms: the best of five medians, since other programs of the machine only add.
+The status is 3 when the milliseconds alone are missed, which a busy machine does by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from prime_local import PlatformProcess
 _ALL_SECONDS = 60.0
 _EACH_MIB = 2.0
 _COMMAND_MILLISECONDS = 10.0
+_ONLY_SLOW = 3  # the exit status when the milliseconds alone are missed
 _ROUNDS, _COMMANDS = 5, 40
 _BATCH = 100
 _AT_ONCE = 100
@@ -159,9 +161,10 @@ def main() -> int:
     met = (
         figures["all_running_s"] <= _ALL_SECONDS
         and max(figures["processes_mib_each"], figures["machine_mib_each"]) <= _EACH_MIB
-        and figures["command_ms"] <= _COMMAND_MILLISECONDS
     )
-    return 0 if met else 1
+    if not met:
+        return 1
+    return 0 if figures["command_ms"] <= _COMMAND_MILLISECONDS else _ONLY_SLOW
 
 
 if __name__ == "__main__":
