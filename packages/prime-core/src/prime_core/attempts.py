@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar, cast
 
 import aiohttp
 
 from prime_core.calls import Call
-from prime_core.deadlines import timeout_at
+from prime_core.deadlines import move_deadline, timeout_at
 from prime_core.errors import APIResponseError
 from prime_core.failures import (
     closed_failure,
@@ -25,6 +26,8 @@ from prime_core.failures import (
 from prime_core.outcomes import Failure, Outcome
 from prime_core.redirects import redirect_failure, redirected
 from prime_core.sessions import LoopState, proxy_for
+from prime_core.streams import OpenStream
+from prime_core.uploads import Upload
 
 __all__ = ["attempt"]
 
@@ -50,8 +53,7 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     if not scope.free and not await _pass_scope(call, scope.enter, loop):
         return call.last or queue_failure(call)
     if call.attempts == 0:
-        call.started = time.monotonic()
-        call.deadline = loop.time() + call.timeout
+        call.start(loop.time())
     pool = state.control if operation.pool == "control" else state.stream
     refusal = await _acquire(call, state, pool, loop)
     if refusal is not None:
@@ -64,8 +66,11 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     call.attempts += 1
     call.unresolved = True  # until something better is known, whatever interrupts us
     try:
-        result = await _exchange(call, state, loop)
-    finally:
+        result = await _exchange(call, state, pool.release, loop)
+    except BaseException:
+        pool.release()
+        raise
+    if not isinstance(result, OpenStream):
         pool.release()
     health = state.host(call.target.origin)
     if isinstance(result, Failure):
@@ -107,7 +112,7 @@ async def _pass_scope(
     passed = await enter(call.queue_timeout)
     waited = loop.time() - before
     if call.attempts:
-        call.deadline += waited
+        call.pause(waited)
         call.throttled += waited
     return passed
 
@@ -140,48 +145,105 @@ async def _acquire(
 
 
 async def _exchange(
-    call: Call[T], state: LoopState, loop: asyncio.AbstractEventLoop
+    call: Call[T],
+    state: LoopState,
+    release: Callable[[], None],
+    loop: asyncio.AbstractEventLoop,
 ) -> T | Failure:
-    url, headers, proxy = call.url, call.headers, call.target.proxy
+    """Sends the request and reads its answer, or leaves it open together with its place."""
     reading = False
     try:
-        for _ in range(MAX_REDIRECTS + 1):
-            async with state.session.request(
-                call.operation.method,
-                url,
-                data=call.body,
-                headers=headers,
-                timeout=_timeout(call.deadline - loop.time()),
-                allow_redirects=False,
-                proxy=proxy,
-            ) as response:
-                status = response.status
-                if 200 <= status < 300:
-                    reading = True
-                    return await call.read(status, response.content)
-                if status in (301, 302, 303, 307, 308) and "Location" in response.headers:
-                    target = redirected(call, url, response.headers["Location"], status)
-                    if isinstance(target, Failure):
-                        return target
-                    if target.origin() != url.origin():
-                        headers = {"User-Agent": headers["User-Agent"]}
-                        proxy = proxy_for(str(target))
-                    url = target
-                    continue
+        if call.idle is None and not isinstance(call.body, Upload):
+            response = await _send(call, state, call.body, loop)
+        else:
+            response = await _send_watched(call, state, loop)
+        if isinstance(response, Failure):
+            return response
+        if not 200 <= response.status < 300:
+            try:
                 return await failure_of_answer(call, response)
-        return redirect_failure(status, "The platform redirects in a circle.")
+            finally:
+                response.close()
+        if call.read is None:
+            return cast(T, OpenStream(call, response, release))
+        reading = True
+        async with response:
+            return await call.read(response.status, response.content)
     except APIResponseError as error:
         # Without its traceback: the frames there hold the key.
         return Failure(Outcome.AMBIGUOUS, error.with_traceback(None))
     except Exception as error:
+        if reading and not isinstance(error, asyncio.TimeoutError):
+            call.progress(loop.time())  # the answer had begun to arrive
         return failure_of_transport(call, error, reading=reading)
 
 
-def _timeout(remaining: float) -> aiohttp.ClientTimeout:
-    remaining = max(remaining, 0.001)  # 0 means none
-    return aiohttp.ClientTimeout(
+async def _send(
+    call: Call[T],
+    state: LoopState,
+    data: bytes | AsyncIterator[bytes] | None,
+    loop: asyncio.AbstractEventLoop,
+) -> aiohttp.ClientResponse | Failure:
+    """Sends the request, follows redirects, and returns an answer whose head has arrived."""
+    url, headers, proxy = call.url, call.headers, call.target.proxy
+    for _ in range(MAX_REDIRECTS + 1):
+        response = await state.session.request(
+            call.operation.method,
+            url,
+            data=data,
+            headers=headers,
+            timeout=_timeout(call, loop.time()),
+            allow_redirects=False,
+            proxy=proxy,
+        )
+        status = response.status
+        if status not in (301, 302, 303, 307, 308) or "Location" not in response.headers:
+            return response
+        async with response:
+            target = redirected(call, url, response.headers["Location"], status)
+        if isinstance(target, Failure):
+            return target
+        if target.origin() != url.origin():
+            headers = {"User-Agent": headers["User-Agent"]}
+            proxy = proxy_for(str(target))
+        url = target
+    return redirect_failure(status, "The platform redirects in a circle.")
+
+
+async def _send_watched(
+    call: Call[T], state: LoopState, loop: asyncio.AbstractEventLoop
+) -> aiohttp.ClientResponse | Failure:
+    """Sends the request as long as it moves; aiohttp itself watches over the answer's body."""
+    async with timeout_at(call.deadline) as limit:
+
+        def sending() -> None:
+            call.progress(loop.time())
+            move_deadline(limit, call.deadline)
+
+        def reading() -> None:
+            move_deadline(limit, None if call.timeout is None else call.end)
+
+        if not isinstance(call.body, Upload):
+            return await _send(call, state, call.body, loop)
+        chunks = call.body.chunks(sending, reading)
+        try:
+            return await _send(call, state, chunks, loop)
+        finally:
+            # When aiohttp still draws from it, it has been told to stop, which ends it too.
+            with contextlib.suppress(RuntimeError):
+                await chunks.aclose()
+
+
+def _timeout(call: Call[T], now: float) -> aiohttp.ClientTimeout:
+    remaining = max(call.deadline - now, 0.001)  # 0 means none
+    if call.idle is None:
         # Behind the limit of connecting, so that what was surely not sent is told apart.
-        total=remaining + CONNECT_LEAD,
+        total: float | None = remaining + CONNECT_LEAD
+    else:
+        total = None if call.timeout is None else max(call.end - now, 0.001) + CONNECT_LEAD
+    return aiohttp.ClientTimeout(
+        total=total,
         connect=min(CONNECT_TIMEOUT, remaining),
+        sock_read=call.idle,
         ceil_threshold=1e9,  # a deadline is not rounded up to whole seconds
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import time
 import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +19,7 @@ from yarl import URL
 from prime_core.operations import Operation
 from prime_core.outcomes import Failure
 from prime_core.sessions import proxy_for
+from prime_core.uploads import Upload
 
 __all__ = ["Body", "Call", "Headers", "Reader", "Target", "new_request_id"]
 
@@ -73,24 +76,53 @@ class Target:
 
 @dataclass
 class Call(Generic[T]):
-    """One logical call: what is sent, and what has come of it so far."""
+    """One logical call: what is sent, and what has come of it so far.
+
+    Attributes:
+        read: makes the result of a success; None for one that stays open, as an `OpenStream`.
+        timeout: seconds for all of it; None for a transfer that may take as long as it moves.
+        idle: seconds without progress after which a transfer is given up.
+    """
 
     operation: Operation
     target: Target
     url: URL
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes | None = field(repr=False)
-    read: Reader[T]
-    timeout: float
+    body: bytes | Upload | None = field(repr=False)
+    read: Reader[T] | None
+    timeout: float | None
     queue_timeout: float
     request_id: str
+    idle: float | None = None
     started: float = 0.0
-    deadline: float = 0.0  # loop time; moved on by waits that don't count
+    end: float = math.inf  # loop time of ``timeout``; moved on by waits that don't count
+    deadline: float = 0.0  # loop time; before ``end`` where nothing has moved for a while
     attempts: int = 0
     throttled: float = 0.0  # seconds waited because the platform asked to
     ambiguous: bool = False  # whether an attempt may have been processed without an answer
     unresolved: bool = False  # whether the platform may have acted without our knowing
     last: Failure | None = None
+
+    def start(self, now: float) -> None:
+        """Opens the deadline, at the loop time ``now``."""
+        self.started = time.monotonic()
+        if self.timeout is not None:
+            self.end = now + self.timeout
+        self.progress(now)
+
+    def progress(self, now: float) -> None:
+        """Notes that something has moved: an idle limit begins again."""
+        self.deadline = self.end if self.idle is None else min(self.end, now + self.idle)
+
+    def pause(self, seconds: float) -> None:
+        """Moves the deadline on by a wait that does not count."""
+        self.end += seconds
+        self.deadline += seconds
+
+    @property
+    def spent(self) -> bool:
+        """Whether its body has begun to be sent and can't be sent again."""
+        return isinstance(self.body, Upload) and self.body.spent
 
 
 class _Prefix:

@@ -10,7 +10,22 @@ if sys.version_info >= (3, 11):
 else:
     from async_timeout import timeout, timeout_at  # type: ignore[import-not-found,unused-ignore]
 
-__all__ = ["timeout", "timeout_at", "wait_until"]
+__all__ = ["move_deadline", "timeout", "timeout_at", "wait_until"]
+
+
+def move_deadline(limit: timeout, deadline: float | None) -> None:
+    """Moves the end of a `timeout_at` that is entered; None takes it away.
+
+    Args:
+        limit: what ``async with timeout_at(...) as limit`` gave.
+        deadline: loop time.
+    """
+    if sys.version_info >= (3, 11):
+        limit.reschedule(deadline)
+    elif deadline is None:
+        limit.reject()
+    else:
+        limit.update(deadline)
 
 
 async def wait_until(future: asyncio.Future[None], deadline: float) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TypeVar
 
 import aiohttp
 
 from prime_core.calls import Call
-from prime_core.errors import APIConnectionError, APIResponseError, APITimeoutError
+from prime_core.errors import APIConnectionError, APIError, APIResponseError, APITimeoutError
 from prime_core.outcomes import Failure, Outcome, error_of, parse_retry_after
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "down_failure",
     "failure_of_answer",
     "failure_of_transport",
+    "finished",
     "pool_failure",
     "queue_failure",
     "total_timeout",
@@ -85,7 +87,10 @@ def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> F
             unavailable=True,
         )
     elif isinstance(error, asyncio.TimeoutError):
-        failure = Failure(Outcome.AMBIGUOUS, total_timeout(call, sent=True))
+        moves = call.idle is not None and asyncio.get_running_loop().time() < call.end
+        failure = Failure(
+            Outcome.AMBIGUOUS, idle_timeout(call) if moves else total_timeout(call, sent=True)
+        )
     elif isinstance(error, aiohttp.ClientConnectorDNSError):
         failure = Failure(
             Outcome.NOT_SENT,
@@ -139,11 +144,35 @@ def _gist(error: BaseException) -> str:
 
 def total_timeout(call: Call[T], *, sent: bool) -> APITimeoutError:
     return APITimeoutError(
-        f"No complete answer of {call.target.host} within {call.timeout:g} s; pass a larger "
+        f"No complete answer of {call.target.host} within {_limit(call)}; pass a larger "
         "timeout, or try again.",
         sent="unknown" if sent else "no",
         phase="total",
     )
+
+
+def idle_timeout(call: Call[T]) -> APITimeoutError:
+    return APITimeoutError(
+        f"Nothing moved between here and {call.target.host} for {call.idle:g} s.",
+        sent="unknown",
+        phase="idle",
+    )
+
+
+def _limit(call: Call[T]) -> str:
+    """How long a call was let to wait, for a message."""
+    return f"{call.idle if call.timeout is None else call.timeout:g} s"
+
+
+def finished(call: Call[T], error: APIError) -> APIError:
+    """Completes an error with what is known of its call."""
+    error.operation = call.operation.id
+    error.host = call.target.host
+    error.request_id = error.request_id or call.request_id
+    error.attempts = call.attempts
+    if call.attempts:
+        error.elapsed = time.monotonic() - call.started
+    return error
 
 
 def queue_failure(call: Call[T]) -> Failure:
@@ -161,7 +190,7 @@ def pool_failure(call: Call[T]) -> Failure:
     return Failure(
         Outcome.NOT_SENT,
         APITimeoutError(
-            f"No connection to {call.target.host} became free within {call.timeout:g} s; "
+            f"No connection to {call.target.host} became free within {_limit(call)}; "
             "raise max_connections.",
             sent="no",
             phase="pool",
@@ -180,8 +209,7 @@ def down_failure(call: Call[T]) -> Failure:
     return Failure(
         Outcome.NOT_SENT,
         APIConnectionError(
-            f"{call.target.host} stopped answering and did not come back within "
-            f"{call.timeout:g} s.",
+            f"{call.target.host} stopped answering and did not come back within {_limit(call)}.",
             sent="no",
         ),
     )

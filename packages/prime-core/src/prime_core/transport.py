@@ -11,7 +11,6 @@ import math
 import platform
 import re
 import ssl
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,11 +25,13 @@ from prime_core.calls import Call, Headers, Reader, Target, new_request_id
 from prime_core.config import Config
 from prime_core.decoding import JSONObject, NoBody, model_reader, read_object
 from prime_core.encoding import Query, join_url, splice
-from prime_core.errors import APIError, ConfigurationError
+from prime_core.errors import ConfigurationError
+from prime_core.failures import finished
 from prime_core.operations import Operation, RateLimit
 from prime_core.outcomes import Failure
 from prime_core.retries import Retries, RetryQuota, ThrottleLog
 from prime_core.sessions import LoopState, LoopStates, proxy_for
+from prime_core.uploads import Upload
 
 __all__ = ["AsyncTransport", "TransportSettings"]
 
@@ -220,29 +221,47 @@ class AsyncTransport:
     def prepare_elsewhere(
         self,
         operation: Operation,
-        read: Reader[T],
+        read: Reader[T] | None,
         target: Target,
         *,
-        path: Mapping[str, str],
+        path: Mapping[str, str] | None = None,
+        query: Query | None = None,
         headers: Mapping[str, str],
-        body: bytes,
-        timeout: float,
+        body: bytes | Upload | None = None,
+        timeout: float | None,
+        idle: float | None = None,
     ) -> Call[T]:
         """Puts a call to another host than the control plane together, such as a gateway.
 
         The host sees the target's headers only: never the API key, never the team.
+
+        Args:
+            operation: the row of the route.
+            read: makes the result of a success; without it the result is an `OpenStream`,
+                which the caller reads and closes.
+            target: the host.
+            path: values of the path's parameters, unencoded.
+            query: query parameters.
+            headers: further headers.
+            body: what is sent; an `Upload` is read while it is sent.
+            timeout: seconds for the whole call; None, only with ``idle``, sets no limit.
+            idle: seconds without progress after which the call is given up.
         """
         request_id = new_request_id()
+        named = Headers({**target.headers, **headers, "X-Request-Id": request_id})
+        if isinstance(body, Upload) and body.size is not None:
+            named["Content-Length"] = str(body.size)
         return Call(
             operation=operation,
             target=target,
-            url=join_url(target.base_url, operation, path, None),
-            headers=Headers({**target.headers, **headers, "X-Request-Id": request_id}),
+            url=join_url(target.base_url, operation, path, query),
+            headers=named,
             body=body,
             read=read,
             timeout=timeout,
             queue_timeout=self.settings.queue_timeout,
             request_id=request_id,
+            idle=idle,
         )
 
     async def perform(self, call: Call[T]) -> T:
@@ -256,10 +275,13 @@ class AsyncTransport:
         if isinstance(result, Failure):
             result = await self._try_again(call, result, state)
             if isinstance(result, Failure):
+                if isinstance(call.body, Upload) and call.body.failure is not None:
+                    raise call.body.failure  # the caller's own source
                 if _deleted_before(call, result):
+                    assert call.read is not None  # no DELETE stays open
                     return await call.read(204, NoBody())
                 try:
-                    raise _finished(call, result.error)
+                    raise finished(call, result.error)
                 finally:
                     # A task in pure Python (nest_asyncio's, for one) resumes us within its
                     # handler of the transport's exception, whose frames hold the key.
@@ -282,12 +304,16 @@ class AsyncTransport:
             return await attempt(call, state)
 
         def granted(result: T | Failure) -> bool:
-            return isinstance(result, Failure) and budgets.grant(
-                result,
-                state.scope(call.operation.scope),
-                state.host(call.target.origin),
-                call.deadline - loop.time(),
-                call.throttled,
+            return (
+                isinstance(result, Failure)
+                and not call.spent
+                and budgets.grant(
+                    result,
+                    state.scope(call.operation.scope),
+                    state.host(call.target.origin),
+                    call.deadline - loop.time(),
+                    call.throttled,
+                )
             )
 
         retrying = AsyncRetrying(retry=retry_if_result(granted), wait=lambda _: budgets.delay)
@@ -347,14 +373,3 @@ def _deleted_before(call: Call[Any], failure: Failure) -> bool:
         and failure.error.status_code == 404
         and call.ambiguous
     )
-
-
-def _finished(call: Call[Any], error: APIError) -> APIError:
-    """Completes an error with what is known of its call."""
-    error.operation = call.operation.id
-    error.host = call.target.host
-    error.request_id = error.request_id or call.request_id
-    error.attempts = call.attempts
-    if call.attempts:
-        error.elapsed = time.monotonic() - call.started
-    return error

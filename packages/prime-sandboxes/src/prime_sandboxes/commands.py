@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from prime_core.errors import APIError, APITimeoutError, PrimeError
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.arguments import check_seconds
+from prime_sandboxes.command_streams import CommandOutput, kill_session, run_session
 from prime_sandboxes.errors import CommandTimeoutError, not_running
-from prime_sandboxes.gateway import CommandOutput, Gateway
+from prime_sandboxes.gateway import Gateway
 from prime_sandboxes.models import TERMINAL_STATUSES, CommandResponse, ErrorContext
 from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX_AUTH_TOKEN
 
@@ -74,11 +75,11 @@ async def run_command(
     output = CommandOutput()
     session_uuid = str(uuid.uuid4())
     try:
-        await gateway.run(sandbox_id, spec, session_uuid, timeout, output)
+        await run_session(gateway, sandbox_id, spec, session_uuid, timeout, output)
     except APIError as error:
         if output.overflowed:
             with contextlib.suppress(PrimeError):
-                await gateway.kill(sandbox_id, session_uuid)
+                await kill_session(gateway, sandbox_id, session_uuid)
             raise
         late = isinstance(error, APITimeoutError) and error.phase == "total"
         ran = error.operation == COMMAND_SESSION_START.id
@@ -116,7 +117,7 @@ async def _timed_out(
     gone has no command to kill.
     """
     with contextlib.suppress(PrimeError):
-        await gateway.kill(sandbox_id, session_uuid)
+        await kill_session(gateway, sandbox_id, session_uuid)
     return CommandTimeoutError(sandbox_id, command, timeout, *output.text())
 
 

@@ -1,88 +1,57 @@
-"""The gateway of a sandbox: its tokens, and commands over the Connect protocol."""
+"""The gateway of a sandbox: its tokens, and calls that carry them."""
 
 from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
-from prime_core.calls import Body, Target
-from prime_core.connect import (
-    ConnectFault,
-    ConnectProtocolError,
-    EndStream,
-    EnvelopeDecoder,
-    encode_envelope,
-    stream_headers,
-    unary_headers,
-)
-from prime_core.errors import APIError, APIResponseError, UnauthorizedError
+from prime_core.calls import Body, Call, Reader, Target
+from prime_core.connect import unary_headers
+from prime_core.encoding import Query
+from prime_core.errors import APIResponseError, UnauthorizedError
+from prime_core.operations import Operation
 from prime_core.per_loop import PerLoop
 from prime_core.single_flight import SingleFlight
 from prime_core.transport import AsyncTransport
-from prime_sandboxes._proto import command_session_pb2 as pb
+from prime_core.uploads import Upload
 from prime_sandboxes.models import GatewayAuth
-from prime_sandboxes.operations import (
-    COMMAND_SESSION_SEND_SIGNAL,
-    COMMAND_SESSION_START,
-    CREATE_SANDBOX_AUTH_TOKEN,
-)
+from prime_sandboxes.operations import CREATE_SANDBOX_AUTH_TOKEN
 
-__all__ = ["CommandOutput", "Gateway"]
+__all__ = ["Access", "Gateway"]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 # A token is renewed so many seconds before its end.
 RENEW_EARLY = 60.0
-# How much longer than the platform the client waits for a command's end, so that the two
-# deadlines don't race.
-DEADLINE_MARGIN = 15.0
-SIGNAL_TIMEOUT = 10.0
-# The most output of a command that is kept in memory.
-MAX_OUTPUT = 256 * 1024 * 1024
 
 
-@dataclass
-class CommandOutput:
-    """What a command's stream has brought, and where it came from."""
+class Access:
+    """A token, and what follows from it once it is used; many that come with a create never are."""
 
-    stdout: bytearray = field(default_factory=bytearray)
-    stderr: bytearray = field(default_factory=bytearray)
-    exit_code: int | None = None
-    fault: ConnectFault | None = None
-    overflowed: bool = False
-    begun: bool = False  # whether any event came, so that the command may have run
-    host: str | None = None
-    request_id: str | None = None
+    def __init__(self, auth: GatewayAuth, user_agent: str) -> None:
+        self._auth = auth
+        self._user_agent = user_agent
+        self.renew_at = auth.expires_at.timestamp() - RENEW_EARLY
 
-    def text(self) -> tuple[str, str]:
-        """Both outputs decoded after the end, so that no character is cut in two."""
-        return self.stdout.decode("utf-8", "replace"), self.stderr.decode("utf-8", "replace")
+    @cached_property
+    def target(self) -> Target:
+        """The host, with the headers that only it may see."""
+        headers = {
+            "User-Agent": self._user_agent,
+            "Authorization": f"Bearer {self._auth.token.get_secret_value()}",
+        }
+        return Target.of(self._auth.gateway_url.rstrip("/"), headers)
 
-    def failure(self, cls: type[APIError], message: str, *, status: int | None = None) -> APIError:
-        """The error of a stream that was answered but did not bring a result."""
-        return cls(
-            message,
-            status_code=status,
-            code=None if self.fault is None else str(self.fault.code),
-            request_id=self.request_id,
-            operation=COMMAND_SESSION_START.id,
-            host=self.host,
-        )
-
-
-@dataclass(frozen=True)
-class _Access:
-    """A token in use: the host with its header, the path below it, the end."""
-
-    target: Target
-    path: Mapping[str, str]
-    renew_at: float
+    @cached_property
+    def path(self) -> Mapping[str, str]:
+        """The path's parameters, which name the sandbox."""
+        return {"user_ns": self._auth.user_ns, "job_id": self._auth.job_id}
 
 
 class Gateway:
@@ -94,7 +63,7 @@ class Gateway:
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
-        self._access: dict[str, _Access] = {}
+        self._access: dict[str, Access] = {}
         self._lock = threading.Lock()  # a fleet's deletes forget tokens on the loop thread
         self._refresh = PerLoop(lambda: SingleFlight(self._fetch))
 
@@ -111,16 +80,8 @@ class Gateway:
         """Drops every token."""
         self._access.clear()
 
-    def _keep(self, sandbox_id: str, auth: GatewayAuth) -> _Access:
-        headers = {
-            "User-Agent": self._transport.user_agent,
-            "Authorization": f"Bearer {auth.token.get_secret_value()}",
-        }
-        access = _Access(
-            target=Target.of(auth.gateway_url.rstrip("/"), headers),
-            path={"user_ns": auth.user_ns, "job_id": auth.job_id},
-            renew_at=auth.expires_at.timestamp() - RENEW_EARLY,
-        )
+    def _keep(self, sandbox_id: str, auth: GatewayAuth) -> Access:
+        access = Access(auth, self._transport.user_agent)
         now = time.time()
         with self._lock:
             self._access.pop(sandbox_id, None)
@@ -130,14 +91,25 @@ class Gateway:
             self._access[sandbox_id] = access
         return access
 
-    async def _fetch(self, sandbox_id: str) -> _Access:
+    async def _fetch(self, sandbox_id: str) -> Access:
         auth = await self._transport.request(
             CREATE_SANDBOX_AUTH_TOKEN, GatewayAuth, path={"sandbox_id": sandbox_id}
         )
         return self._keep(sandbox_id, auth)
 
-    async def _authorized(self, sandbox_id: str, call: Callable[[_Access], Awaitable[T]]) -> T:
-        """Makes a call with a valid token; a token refused with 401 is replaced once."""
+    async def authorized(
+        self,
+        sandbox_id: str,
+        call: Callable[[Access], Awaitable[T]],
+        body: bytes | Upload | None = None,
+    ) -> T:
+        """Makes a call with a valid token; a token refused with 401 is replaced once.
+
+        Args:
+            sandbox_id: the sandbox.
+            call: makes the call; called again after an `UnauthorizedError`.
+            body: what it sends: one that is spent can't be sent with another token.
+        """
         access = self._access.get(sandbox_id)
         if access is None or access.renew_at <= time.time():
             access = await self._refresh.get().do(sandbox_id)
@@ -146,118 +118,109 @@ class Gateway:
         except UnauthorizedError:
             if self._access.get(sandbox_id) is access:
                 self.forget(sandbox_id)
+            if isinstance(body, Upload) and body.spent:
+                raise
         access = self._access.get(sandbox_id) or await self._refresh.get().do(sandbox_id)
         return await call(access)
 
-    async def run(
+    def prepare(
+        self,
+        access: Access,
+        operation: Operation,
+        read: Reader[T] | None,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Upload | None = None,
+        timeout: float | None,
+        idle: float | None = None,
+    ) -> Call[T]:
+        """Puts a call together, with the arguments of `AsyncTransport.prepare_elsewhere`."""
+        return self._transport.prepare_elsewhere(
+            operation,
+            read,
+            access.target,
+            path=access.path,
+            query=query,
+            headers=headers or {},
+            body=body,
+            timeout=timeout,
+            idle=idle,
+        )
+
+    async def perform(self, call: Call[T]) -> T:
+        """Sends a call that was put together."""
+        return await self._transport.perform(call)
+
+    async def request(
         self,
         sandbox_id: str,
-        spec: pb.CommandSpec,
-        session_uuid: str,
+        operation: Operation,
+        read: Reader[T] | None,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Upload | None = None,
+        timeout: float | None,
+        idle: float | None = None,
+    ) -> T:
+        """Makes a call to a sandbox's gateway, with the arguments of `prepare`.
+
+        Raises:
+            APIError: it failed.
+        """
+
+        async def send(access: Access) -> T:
+            call = self.prepare(
+                access,
+                operation,
+                read,
+                query=query,
+                headers=headers,
+                body=body,
+                timeout=timeout,
+                idle=idle,
+            )
+            return await self._transport.perform(call)
+
+        return await self.authorized(sandbox_id, send, body)
+
+    async def unary(
+        self,
+        sandbox_id: str,
+        operation: Operation,
+        message: Message,
+        response: type[M],
+        *,
         timeout: float,
-        output: CommandOutput,
-    ) -> None:
-        """Runs a command to its end and collects its output.
+    ) -> M:
+        """Calls a method of a Connect service that takes and returns one message.
 
         Args:
             sandbox_id: the sandbox.
-            spec: the command.
-            session_uuid: names the command for later signals.
-            timeout: seconds that the platform lets it run.
-            output: takes what arrives, also when the call fails in the end.
+            operation: the method's row.
+            message: what it takes; the same bytes are sent by every attempt.
+            response: what it returns.
+            timeout: seconds for the whole call.
 
         Raises:
-            APIError: the stream could not be opened, or broke.
+            APIError: it failed, with the Connect code as its ``code``.
         """
-        request = pb.StartRequest(command=spec, stdin=False, session_uuid=session_uuid)
-        body = encode_envelope(request.SerializeToString())
-
-        async def read(status: int, stream: Body) -> None:
-            await _collect(stream, output)
-
-        async def start(access: _Access) -> None:
-            call = self._transport.prepare_elsewhere(
-                COMMAND_SESSION_START,
-                read,
-                access.target,
-                path=access.path,
-                headers=stream_headers(max(1, round(timeout * 1000))),
-                body=body,
-                timeout=timeout + DEADLINE_MARGIN,
-            )
-            output.host, output.request_id = access.target.host, call.request_id
-            await self._transport.perform(call)
-            fault = output.fault
-            if fault is not None and fault.code == "unauthenticated" and not output.begun:
-                error = output.failure(UnauthorizedError, f"HTTP 401: {fault.message}", status=401)
-                output.fault = None
-                raise error
-
-        await self._authorized(sandbox_id, start)
-
-    async def kill(self, sandbox_id: str, session_uuid: str) -> None:
-        """Kills a command by its session's uuid.
-
-        Raises:
-            APIError: the gateway could not be told.
-        """
-        request = pb.SendSignalRequest(
-            session=pb.CommandSessionSelector(session_uuid=session_uuid),
-            signal=pb.SIGNAL_SIGKILL,
-            signal_uuid=str(uuid.uuid4()),
+        return await self.request(
+            sandbox_id,
+            operation,
+            _message_reader(response),
+            headers=unary_headers(round(timeout * 1000)),
+            body=message.SerializeToString(),
+            timeout=timeout,
         )
 
-        async def send(access: _Access) -> None:
-            async def read(status: int, answer: Body) -> None:
-                await answer.read()
 
-            call = self._transport.prepare_elsewhere(
-                COMMAND_SESSION_SEND_SIGNAL,
-                read,
-                access.target,
-                path=access.path,
-                headers=unary_headers(round(SIGNAL_TIMEOUT * 1000)),
-                body=request.SerializeToString(),
-                timeout=SIGNAL_TIMEOUT,
-            )
-            await self._transport.perform(call)
+def _message_reader(response: type[M]) -> Reader[M]:
+    async def read(status: int, body: Body) -> M:
+        try:
+            return response.FromString(await body.read())
+        except DecodeError as error:
+            raise APIResponseError(f"The gateway's answer can't be decoded: {error}") from None
 
-        await self._authorized(sandbox_id, send)
-
-
-async def _collect(stream: Body, output: CommandOutput) -> None:
-    """Reads a Start stream to its end into ``output``."""
-    decoder = EnvelopeDecoder()
-    async for chunk in stream.iter_any():
-        for envelope in decoder.feed(chunk):
-            if isinstance(envelope, EndStream):
-                output.fault = envelope.error
-            else:
-                _take(_parse(envelope), output)
-    decoder.finish()
-
-
-def _parse(message: bytes) -> pb.CommandSessionEvent:
-    try:
-        return pb.StartResponse.FromString(message).event
-    except DecodeError as error:
-        raise ConnectProtocolError(f"a message of the stream can't be decoded: {error}") from None
-
-
-def _take(event: pb.CommandSessionEvent, output: CommandOutput) -> None:
-    output.begun = True
-    kind = event.WhichOneof("event")
-    if kind == "data":
-        data = event.data
-        if data.WhichOneof("output") == "stderr":
-            output.stderr += data.stderr
-        else:  # a terminal's output counts as standard output
-            output.stdout += data.stdout or data.pty
-        if len(output.stdout) + len(output.stderr) > MAX_OUTPUT:
-            output.overflowed = True
-            raise APIResponseError(
-                f"The command wrote more than {MAX_OUTPUT >> 20} MiB; redirect its output to a "
-                "file in the sandbox."
-            )
-    elif kind == "end":
-        output.exit_code = event.end.exit_code
+    return read
