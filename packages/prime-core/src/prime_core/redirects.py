@@ -9,6 +9,7 @@ from yarl import URL
 from prime_core.calls import Call
 from prime_core.errors import APIResponseError
 from prime_core.outcomes import Failure, Outcome
+from prime_core.uploads import Upload
 
 __all__ = ["redirect_failure", "redirected"]
 
@@ -28,7 +29,8 @@ def redirected(call: Call[T], url: URL, location: str, status: int) -> URL | Fai
         return redirect_failure(status, "The platform redirects to no valid URL.")
     read = call.operation.method == "GET"
     upward = target.scheme == "https" or (target.scheme == "http" and url.scheme == "http")
-    if (same and (read or status in (307, 308))) or (read and upward):
+    again = status in (307, 308) and not isinstance(call.body, Upload)  # which is partly sent
+    if (same and (read or again)) or (read and upward):
         return target
     return redirect_failure(
         status,

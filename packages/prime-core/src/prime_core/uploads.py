@@ -32,7 +32,7 @@ class Upload:
     @property
     def spent(self) -> bool:
         """Whether it has begun to be sent and can't be sent again."""
-        return self._begun and not self.rewindable
+        return self.failure is not None or (self._begun and not self.rewindable)
 
     async def chunks(
         self, sending: Callable[[], None], reading: Callable[[], None]
@@ -52,6 +52,7 @@ class Upload:
                 sending()
                 yield chunk
                 reading()
+            sending()  # and then waits for the answer
         except Exception as error:
             self.failure = error
             raise
@@ -59,4 +60,3 @@ class Upload:
             close = getattr(source, "aclose", None)
             if close is not None:
                 await close()
-            sending()

@@ -51,14 +51,23 @@ class Wire:
         self.number = number
         self.ended = False
 
-    async def read_request(self) -> Received | None:
+    async def read_request(self, *, body: bool = True) -> Received | None:
         head = await self.reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ")
         pairs = (line.partition(":") for line in lines if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
-        body = await self.reader.readexactly(int(headers.get("content-length", 0)))
-        return Received(method, target, headers, body, self.number)
+        data = await self._read_body(headers) if body else b""
+        return Received(method, target, headers, data, self.number)
+
+    async def _read_body(self, headers: dict[str, str]) -> bytes:
+        if headers.get("transfer-encoding") != "chunked":
+            return await self.reader.readexactly(int(headers.get("content-length", 0)))
+        data = b""
+        while size := int(await self.reader.readline(), 16):
+            data += (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readline()
+        return data
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
@@ -185,6 +194,7 @@ class RawServer:
         respond: in place of ``steps``, chooses by the request.
         drop: how many of the next connections are reset before a request is read.
         greeting: what is sent before a request is read, for servers of other protocols.
+        read_bodies: whether a request's body is read before its step is made.
         requests: what came in, in order.
         connections: how many connections were accepted.
     """
@@ -194,6 +204,7 @@ class RawServer:
         self.respond: Callable[[Received], Step] | None = None
         self.drop = 0
         self.greeting = b""
+        self.read_bodies = True
         self.requests: list[Received] = []
         self.connections = 0
         self.port = 0
@@ -290,7 +301,7 @@ class RawServer:
             writer.close()
 
     async def _answer(self, wire: Wire) -> None:
-        request = await wire.read_request()
+        request = await wire.read_request(body=self.read_bodies)
         if request is None:
             return
         self.requests.append(request)

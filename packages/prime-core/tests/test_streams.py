@@ -1,0 +1,205 @@
+"""Answers that are read while they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+
+import pytest
+from raw_server import RawServer, Received, Step, Wire, answer, raw, reset, response
+from rows import KEY
+from transports import Connect
+
+from prime_core.calls import Call, Headers, Target
+from prime_core.errors import APIError, APIResponseError, APITimeoutError, NotFoundError
+from prime_core.operations import Operation
+from prime_core.streams import OpenStream
+from prime_core.transport import AsyncTransport
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
+FETCH = Operation("fetch_thing", "GET", "/fetch", "safe", pool="stream")
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+async def open_stream(
+    transport: AsyncTransport,
+    server: RawServer,
+    *,
+    idle: float = 5,
+    timeout: float | None = None,
+) -> OpenStream:
+    target = Target.of(server.url, Headers({"Authorization": f"Bearer {KEY}"}))
+    call: Call[OpenStream] = transport.prepare_elsewhere(
+        FETCH, None, target, headers={}, timeout=timeout, idle=idle
+    )
+    return await transport.perform(call)
+
+
+def slowly(*parts: bytes, pause: float = 0.1, then: Step | None = None) -> Step:
+    """Sends parts of an answer with pauses between them."""
+
+    async def step(wire: Wire, request: Received) -> None:
+        for part in parts:
+            await wire.send(part)
+            await asyncio.sleep(pause)
+        if then is not None:
+            await then(wire, request)
+        else:
+            await wire.reader.read()  # until the other side hangs up
+            wire.close()
+
+    return step
+
+
+async def test_chunks_come_as_they_arrive(server: RawServer, connect: Connect) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"), chunk(b"two"), b"0\r\n\r\n")]
+    async with await open_stream(connect(), server) as stream:
+        assert [part async for part in stream] == [b"one", b"two"]
+
+
+async def test_the_size_is_told(server: RawServer, connect: Connect) -> None:
+    server.steps = [raw(response(200, b"12345"))]
+    async with await open_stream(connect(), server) as stream:
+        assert stream.size == 5
+        assert b"".join([part async for part in stream]) == b"12345"
+
+
+async def test_a_failure_before_the_body_is_retried(server: RawServer, connect: Connect) -> None:
+    server.steps = [reset(), answer(503), answer(200, {"id": "x"})]
+    async with await open_stream(connect(), server) as stream:
+        assert [part async for part in stream] == [b'{"id": "x"}']
+
+
+async def test_an_error_answer_is_a_typed_error(server: RawServer, connect: Connect) -> None:
+    server.steps = [answer(404, {"detail": "no such thing"})]
+    with pytest.raises(NotFoundError, match="no such thing"):
+        await open_stream(connect(), server)
+
+
+async def test_leaving_early_closes_the_connection_at_once(
+    server: RawServer, connect: Connect
+) -> None:
+    gone = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def endless(wire: Wire, _: Received) -> None:
+        try:
+            await wire.send(HEAD)
+            while True:
+                await wire.send(chunk(b"more"))
+                await asyncio.sleep(0.005)
+        finally:
+            loop.call_soon_threadsafe(gone.set)
+
+    server.steps = [endless]
+    async with await open_stream(connect(), server) as stream:
+        await stream.__anext__()
+    await asyncio.wait_for(gone.wait(), 1)
+
+
+async def test_a_place_in_the_pool_is_held_until_the_end(
+    server: RawServer, connect: Connect
+) -> None:
+    server.steps = [slowly(HEAD)]
+    transport = connect()
+    state = transport._states.get()
+    free = state.stream._value
+    stream = await open_stream(transport, server)
+    assert state.stream._value == free - 1
+    stream.close()
+    stream.close()
+    assert state.stream._value == free
+
+
+async def test_a_cancelled_opening_gives_its_place_back(
+    server: RawServer, connect: Connect
+) -> None:
+    server.steps = [slowly()]
+    transport = connect()
+    free = transport._states.get().stream._value
+    opening = asyncio.create_task(open_stream(transport, server))
+    await server.arrived(1)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert transport._states.get().stream._value == free
+
+
+async def failure_of(stream: OpenStream) -> APIError:
+    with pytest.raises(APIError) as caught:
+        async for _ in stream:
+            pass
+    return caught.value
+
+
+async def test_silence_in_the_body_ends_by_the_idle_limit(
+    server: RawServer, connect: Connect
+) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"))]
+    began = time.monotonic()
+    async with await open_stream(connect(), server, idle=0.3) as stream:
+        error = await failure_of(stream)
+    assert isinstance(error, APITimeoutError)
+    assert (error.phase, error.operation, error.attempts) == ("idle", FETCH.id, 1)
+    assert 0.25 < time.monotonic() - began < 2
+
+
+async def test_a_stream_that_moves_outlives_its_idle_limit(
+    server: RawServer, connect: Connect
+) -> None:
+    parts = [chunk(b"%d" % number) for number in range(6)]
+    server.steps = [slowly(HEAD, *parts, b"0\r\n\r\n", pause=0.15)]
+    async with await open_stream(connect(), server, idle=0.4) as stream:
+        assert b"".join([part async for part in stream]) == b"012345"
+
+
+async def test_a_slow_reader_is_not_idle(server: RawServer, connect: Connect) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"), chunk(b"two") + b"0\r\n\r\n", pause=0.05)]
+    async with await open_stream(connect(), server, idle=0.3) as stream:
+        await stream.__anext__()
+        await asyncio.sleep(0.6)
+        assert [part async for part in stream] == [b"two"]
+
+
+async def test_a_total_limit_holds_for_a_stream_that_moves(
+    server: RawServer, connect: Connect
+) -> None:
+    server.steps = [slowly(HEAD, *[chunk(b"x")] * 50, pause=0.05)]
+    async with await open_stream(connect(), server, timeout=0.4) as stream:
+        error = await failure_of(stream)
+    assert isinstance(error, APITimeoutError)
+    assert error.phase == "total"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        HEAD + chunk(b"one"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\none",
+    ],
+    ids=["chunked", "by length"],
+)
+async def test_a_body_cut_short_is_an_error_without_the_key(
+    server: RawServer, connect: Connect, body: bytes
+) -> None:
+    server.steps = [raw(body)]
+    async with await open_stream(connect(), server) as stream:
+        error = await failure_of(stream)
+    assert isinstance(error, APIResponseError)
+    shown = "".join(
+        traceback.TracebackException.from_exception(error, capture_locals=True).format()
+    )
+    assert KEY not in shown
+
+
+async def test_a_reset_in_the_body_is_an_error(server: RawServer, connect: Connect) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"), then=reset())]
+    async with await open_stream(connect(), server) as stream:
+        error = await failure_of(stream)
+    assert error.operation == FETCH.id
