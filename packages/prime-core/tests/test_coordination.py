@@ -306,6 +306,43 @@ async def test_a_cancellation_reaches_all_and_waits_for_their_end() -> None:
     assert sorted(ended) == [0, 1, 2]
 
 
+async def test_others_get_their_turn_while_many_are_started() -> None:
+    started = 0
+    seen: list[int] = []
+
+    async def work() -> None:
+        nonlocal started
+        started += 1
+
+    async def other() -> None:
+        while started < 2_000:
+            seen.append(started)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(other(), run_all(work() for _ in range(2_000)))
+    assert len(seen) > 5, seen
+
+
+async def test_a_cancellation_while_many_are_started_leaves_none_behind() -> None:
+    ended = 0
+
+    async def work() -> None:
+        nonlocal ended
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended += 1
+
+    works = [work() for _ in range(1_000)]  # those that were not started are closed
+    together = asyncio.ensure_future(run_all(works))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    together.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await together
+    assert 0 < ended < 1_000
+
+
 def test_each_loop_has_its_own_object_and_keeps_it() -> None:
     made: list[object] = []
 

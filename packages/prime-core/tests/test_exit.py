@@ -32,6 +32,10 @@ PROGRAM = """
             transport, CREATE, Thing, body=b"{}", key=None, team=None,
             description="Sandbox 'a'", discard=discard,
         )
+
+    async def told():
+        "Waits until the test closes this program's input."
+        await asyncio.to_thread(sys.stdin.readline)
 """
 
 
@@ -74,7 +78,7 @@ ENDINGS = {
     "exception": """
     async def main():
         asyncio.ensure_future(create())
-        await asyncio.sleep(0.1)
+        await told()
         raise LookupError("in the program")
 
     asyncio.run(main())
@@ -82,7 +86,7 @@ ENDINGS = {
     "sys.exit": """
     async def main():
         asyncio.ensure_future(create())
-        await asyncio.sleep(0.1)
+        await told()
         sys.exit(3)
 
     asyncio.run(main())
@@ -90,20 +94,19 @@ ENDINGS = {
     "end of the loop": """
     async def main():
         asyncio.ensure_future(create())
-        await asyncio.sleep(0.1)
+        await told()
 
     asyncio.run(main())
     """,
     "a loop that is dropped": """
     loop = asyncio.new_event_loop()
     task = loop.create_task(create())
-    loop.run_until_complete(asyncio.sleep(0.1))
+    loop.run_until_complete(told())
     """,
     "a sync call in another thread": """
     import threading
     threading.Thread(target=run, args=(create(),), daemon=True).start()
-    import time
-    time.sleep(0.1)
+    sys.stdin.readline()
     """,
 }
 
@@ -112,7 +115,9 @@ def test_a_create_in_flight_at_the_end_of_a_program_is_undone_however_it_ends() 
     def ended(ending: str) -> tuple[int, set[str], str]:
         with RawServer() as server:
             platform = Platform(server)
-            done = run(program(ENDINGS[ending]), str(server.port))
+            process = start(program(ENDINGS[ending]), str(server.port))
+            server.wait_for(1)
+            done = end(process)  # closes its input
             return len(platform.made), platform.live, done.err
 
     with ThreadPoolExecutor() as programs:  # side by side, since each takes a while to start

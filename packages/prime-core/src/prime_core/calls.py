@@ -74,7 +74,7 @@ class Target:
         return proxy_for(self.base_url)
 
 
-@dataclass
+@dataclass(slots=True)  # a dict less for each call in flight
 class Call(Generic[T]):
     """One logical call: what is sent, and what has come of it so far.
 

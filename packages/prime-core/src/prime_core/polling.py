@@ -22,6 +22,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
 
+# Answers that arrive together are read in one go, during which the loop does nothing else.
+QUESTIONS_AT_ONCE = 8
 TICK = 1.0
 TICK_JITTER = 0.1
 FIRST_INTERVAL = 1.0
@@ -135,11 +137,7 @@ class PollSchedule(Generic[K, V]):
                     continue  # woken by a new waiter, which joins the coming tick
                 self._next_tick = now + TICK + random.uniform(0, TICK_JITTER)
                 # Half a tick ahead: keys that are nearly due travel in this batch.
-                keys = self._due(now + TICK / 2)
-                batches = range(0, len(keys), self._batch)
-                await asyncio.gather(
-                    *(self._ask(keys[start : start + self._batch]) for start in batches)
-                )
+                await self._ask_all(self._due(now + TICK / 2))
         finally:
             closed = RuntimeError("the client was closed while this waited")
             for waiters in self._waiters.values():
@@ -160,6 +158,15 @@ class PollSchedule(Generic[K, V]):
             for key, waiters in self._waiters.items()
             if any(waiter.due <= until for waiter in waiters)
         ]
+
+    async def _ask_all(self, keys: list[K]) -> None:
+        starts = iter(range(0, len(keys), self._batch))
+
+        async def ask_some() -> None:
+            for start in starts:
+                await self._ask(keys[start : start + self._batch])
+
+        await asyncio.gather(*(ask_some() for _ in range(QUESTIONS_AT_ONCE)))
 
     async def _ask(self, keys: list[K]) -> None:
         try:

@@ -96,7 +96,7 @@ async def run_session(
             body=body,
             timeout=timeout + DEADLINE_MARGIN,
         )
-        output.host, output.request_id = access.target.host, call.request_id
+        output.host, output.request_id = call.target.host, call.request_id
         await gateway.perform(call)
         fault = output.fault
         if fault is not None and fault.code == "unauthenticated" and not output.begun:

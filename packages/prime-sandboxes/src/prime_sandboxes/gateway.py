@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -32,26 +31,30 @@ RENEW_EARLY = 60.0
 
 
 class Access:
-    """A token, and what follows from it once it is used; many that come with a create never are."""
+    """A token, and what follows from it once it is used; many that come with a create never are.
 
-    def __init__(self, auth: GatewayAuth, user_agent: str) -> None:
-        self._auth = auth
-        self._user_agent = user_agent
+    Attributes:
+        user_ns, job_id: the path's parameters, which name the sandbox.
+        renew_at: when to fetch another, in seconds since the epoch.
+    """
+
+    # Slots, and no more than texts in them: one is kept for each sandbox that was created.
+    __slots__ = ("_target", "_token", "_url", "job_id", "renew_at", "user_ns")
+
+    def __init__(self, auth: GatewayAuth) -> None:
+        self._url = auth.gateway_url
+        self._token = auth.token.get_secret_value()
+        self._target: Target | None = None
+        self.user_ns = auth.user_ns
+        self.job_id = auth.job_id
         self.renew_at = auth.expires_at.timestamp() - RENEW_EARLY
 
-    @cached_property
-    def target(self) -> Target:
+    def target(self, user_agent: str) -> Target:
         """The host, with the headers that only it may see."""
-        headers = {
-            "User-Agent": self._user_agent,
-            "Authorization": f"Bearer {self._auth.token.get_secret_value()}",
-        }
-        return Target.of(self._auth.gateway_url.rstrip("/"), headers)
-
-    @cached_property
-    def path(self) -> Mapping[str, str]:
-        """The path's parameters, which name the sandbox."""
-        return {"user_ns": self._auth.user_ns, "job_id": self._auth.job_id}
+        if self._target is None:
+            headers = {"User-Agent": user_agent, "Authorization": f"Bearer {self._token}"}
+            self._target = Target.of(self._url.rstrip("/"), headers)
+        return self._target
 
 
 class Gateway:
@@ -81,7 +84,7 @@ class Gateway:
         self._access.clear()
 
     def _keep(self, sandbox_id: str, auth: GatewayAuth) -> Access:
-        access = Access(auth, self._transport.user_agent)
+        access = Access(auth)
         now = time.time()
         with self._lock:
             self._access.pop(sandbox_id, None)
@@ -139,8 +142,8 @@ class Gateway:
         return self._transport.prepare_elsewhere(
             operation,
             read,
-            access.target,
-            path=access.path,
+            access.target(self._transport.user_agent),
+            path={"user_ns": access.user_ns, "job_id": access.job_id},
             query=query,
             headers=headers or {},
             body=body,
