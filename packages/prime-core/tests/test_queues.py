@@ -127,5 +127,5 @@ async def test_every_attempt_takes_its_turn(server: RawServer, connect: Connect)
     server.steps = [answer(500), answer(500), answer()]
     await connect().request(row)
     first, second, third = (request.at for request in server.requests)
-    assert second - first > 0.2
-    assert third - second > 0.2
+    assert second - first > 0.15
+    assert third - second > 0.15

@@ -36,7 +36,7 @@ logger = logging.getLogger("prime_core")
 T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
-CONNECT_LEAD = 0.02
+CONNECT_LEAD = 0.1
 MAX_REDIRECTS = 5
 
 
