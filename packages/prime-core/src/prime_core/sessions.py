@@ -15,6 +15,7 @@ import sys
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.request import (  # type: ignore[attr-defined]  # one is missing in typeshed
     getproxies_environment,
@@ -22,6 +23,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # one is missing in 
 )
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.resolver import ThreadedResolver
 
 from prime_core.errors import ConfigurationError
@@ -99,6 +101,8 @@ class LoopStates:
             socket_factory=_keepalive_socket,
             ssl=self._ssl_context if self._ssl_context is not None else True,
         )
+        protocol = partial(_Protocol, asyncio.get_running_loop())
+        connector._factory = protocol  # type: ignore[assignment]  # partial is invariant
         session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
         )
@@ -167,6 +171,20 @@ def _close_idle(connector: aiohttp.BaseConnector) -> None:
             if getattr(plain, "_sock", None) is not None:
                 plain._sock.close()
                 plain._sock = None
+
+
+class _Protocol(ResponseHandler):
+    """Tells a body's reader at once what broke its connection.
+
+    aiohttp tells only those who wait for the head of an answer: after a bad chunk further on,
+    the body's reader would wait for its deadline, which for a command's stream may be hours.
+    """
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        super().set_exception(exc, *cause)
+        body = self._payload
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientPayloadError(getattr(exc, "message", str(exc))))
 
 
 def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
