@@ -262,14 +262,14 @@ def test_an_odd_shape_of_invalid_data_keeps_its_text(
 def test_the_message_is_found_in_each_published_shape(
     body: object, message: str, code: str | None
 ) -> None:
-    error = failure(403, body).error
-    assert error.args == (f"HTTP 403: {message}",)
+    error = failure(418, body).error
+    assert error.args == (f"HTTP 418: {message}",)
     assert error.code == code
 
 
 def test_without_a_body_the_reason_is_the_message() -> None:
-    assert failure(403, reason="Forbidden").error.args == ("HTTP 403: Forbidden",)
-    assert failure(403).error.args == ("HTTP 403: no explanation",)
+    assert failure(418, reason="Teapot").error.args == ("HTTP 418: Teapot",)
+    assert failure(418).error.args == ("HTTP 418: no explanation",)
 
 
 def test_an_error_of_the_account_says_what_to_do_next() -> None:

@@ -207,7 +207,7 @@ async def _send(
             headers = {"User-Agent": headers["User-Agent"]}
             proxy = proxy_for(str(target))
         url = target
-    return redirect_failure(status, "The platform redirects in a circle.")
+    return redirect_failure(status, "The platform redirects in a circle; check the base URL.")
 
 
 async def _send_watched(

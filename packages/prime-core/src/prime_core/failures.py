@@ -27,6 +27,13 @@ __all__ = [
 MAX_ERROR_BODY = 64 * 1024
 CHUNK = 64 * 1024
 
+_OPEN_OUTCOME = {
+    "safe": "it is safe to try again",
+    "keyed": "the platform may have done it: try again with the same idempotency key, if you "
+    "passed one",
+    "unsafe": "the platform may have done it: check before you send it again",
+}
+
 T = TypeVar("T")
 
 
@@ -83,7 +90,11 @@ def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> F
     elif isinstance(error, aiohttp.ConnectionTimeoutError):
         failure = Failure(
             Outcome.NOT_SENT,
-            APITimeoutError(f"Connecting to {host} took too long.", sent="no", phase="connect"),
+            APITimeoutError(
+                f"Connecting to {host} took too long; check the network and the base URL.",
+                sent="no",
+                phase="connect",
+            ),
             unavailable=True,
         )
     elif isinstance(error, asyncio.TimeoutError):
@@ -102,14 +113,18 @@ def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> F
     elif isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
         failure = Failure(
             Outcome.NOT_SENT,
-            APIConnectionError(f"Can't connect to {host}: {_gist(error)}", sent="no"),
+            APIConnectionError(
+                f"Can't connect to {host}: {_gist(error)}; check the network and the base URL.",
+                sent="no",
+            ),
             unavailable=True,
         )
     elif isinstance(error, aiohttp.ClientHttpProxyError):
         failure = Failure(
             Outcome.NOT_SENT,
             APIConnectionError(
-                f"The proxy refused to connect to {host}: HTTP {error.status} {_gist(error)}",
+                f"The proxy refused to connect to {host}: HTTP {error.status} {_gist(error)}; "
+                "check HTTPS_PROXY and NO_PROXY.",
                 sent="no",
             ),
         )
@@ -144,8 +159,7 @@ def _gist(error: BaseException) -> str:
 
 def total_timeout(call: Call[T], *, sent: bool) -> APITimeoutError:
     return APITimeoutError(
-        f"No complete answer of {call.target.host} within {_limit(call)}; pass a larger "
-        "timeout, or try again.",
+        f"No complete answer of {call.target.host} within {_limit(call)}; pass a larger timeout",
         sent="unknown" if sent else "no",
         phase="total",
     )
@@ -164,8 +178,12 @@ def _limit(call: Call[T]) -> str:
     return f"{call.idle if call.timeout is None else call.timeout:g} s"
 
 
-def finished(call: Call[T], error: APIError) -> APIError:
-    """Completes an error with what is known of its call."""
+def finished(call: Call[T], failure: Failure) -> APIError:
+    """The error of a failure, completed with what is known of its call."""
+    error = failure.error
+    if call.unresolved or failure.outcome is Outcome.AMBIGUOUS:
+        message, *others = error.args
+        error.args = (f"{message.rstrip('.')}; {_OPEN_OUTCOME[call.operation.safety]}", *others)
     error.operation = call.operation.id
     error.host = call.target.host
     error.request_id = error.request_id or call.request_id
@@ -179,7 +197,8 @@ def queue_failure(call: Call[T]) -> Failure:
     return Failure(
         Outcome.NOT_SENT,
         APITimeoutError(
-            f"Waited {call.queue_timeout:g} s for the rate limit's turn without being sent.",
+            f"Waited {call.queue_timeout:g} s for the rate limit's turn without being sent; "
+            "send fewer calls at once, or raise queue_timeout.",
             sent="no",
             phase="queue",
         ),
@@ -201,7 +220,7 @@ def pool_failure(call: Call[T]) -> Failure:
 def closed_failure() -> Failure:
     return Failure(
         Outcome.NOT_SENT,
-        APIConnectionError("The client was closed before this was sent.", sent="no"),
+        APIConnectionError("The client was closed before this was sent; call it again.", sent="no"),
     )
 
 
@@ -209,7 +228,8 @@ def down_failure(call: Call[T]) -> Failure:
     return Failure(
         Outcome.NOT_SENT,
         APIConnectionError(
-            f"{call.target.host} stopped answering and did not come back within {_limit(call)}.",
+            f"{call.target.host} stopped answering and did not come back within "
+            f"{_limit(call)}; try again later.",
             sent="no",
         ),
     )

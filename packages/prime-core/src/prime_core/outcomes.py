@@ -108,9 +108,16 @@ _CLASSES: dict[int, type[APIError]] = {
     429: RateLimitError,
 }
 _NEXT_STEP = {
+    400: "correct the request",
     401: "check PRIME_API_KEY and the key's permissions",
     402: "top up the account's balance",
+    403: "check the key's permissions and the team that it acts for",
+    404: "check the id, and that the key and the team may see it",
+    409: "look at the object's present state before trying again",
+    422: "correct the request",
+    429: "try again later, or send fewer calls at once",
 }
+_QUOTA_STEP = "free something, or ask for a higher limit"
 _QUOTA_CODES = frozenset({"insufficient_quota", "quota_exceeded", "limit_reached"})
 _QUOTA_TEXT = re.compile(r"limit (has been )?(reached|exceeded)|quota|maximum number of", re.I)
 # The gateway says with a 502 that a sandbox is gone for good.
@@ -140,8 +147,9 @@ def error_of(
         )
     )
     shown = f"HTTP {status}: {message or reason or 'no explanation'}"
-    if status in _NEXT_STEP:
-        shown += f"; {_NEXT_STEP[status]}"
+    step = _QUOTA_STEP if quota else _NEXT_STEP.get(status)
+    if step is not None:
+        shown += f"; {step}"
     if retry_after is not None:
         shown += f"; the platform asks to wait {retry_after:g} s"
     if status == 422:

@@ -26,7 +26,9 @@ def redirected(call: Call[T], url: URL, location: str, status: int) -> URL | Fai
         target = url.join(URL(location)).with_user(None)
         same = target.origin() == url.origin()
     except ValueError:
-        return redirect_failure(status, "The platform redirects to no valid URL.")
+        return redirect_failure(
+            status, "The platform redirects to no valid URL; check the base URL."
+        )
     read = call.operation.method == "GET"
     upward = target.scheme == "https" or (target.scheme == "http" and url.scheme == "http")
     again = status in (307, 308) and not isinstance(call.body, Upload)  # which is partly sent

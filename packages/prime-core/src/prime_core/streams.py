@@ -65,7 +65,7 @@ class OpenStream:
                 return chunk
             raise StopAsyncIteration
         # Outside of the handler: the frames of the transport's exception hold the key.
-        raise finished(self._call, failure.error)
+        raise finished(self._call, failure)
 
     def close(self) -> None:
         """Closes the connection, unless the body has been read to its end."""

@@ -281,7 +281,7 @@ class AsyncTransport:
                     assert call.read is not None  # no DELETE stays open
                     return await call.read(204, NoBody())
                 try:
-                    raise finished(call, result.error)
+                    raise finished(call, result)
                 finally:
                     # A task in pure Python (nest_asyncio's, for one) resumes us within its
                     # handler of the transport's exception, whose frames hold the key.
