@@ -1,0 +1,371 @@
+"""One cell of the fault matrix: a call, a fault, a client, and a server of the cell's own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import json
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from raw_server import RawServer, Received, Step, answer, raw, response
+from table import OPEN_OUTCOME, PATIENCE, Fault, Safety
+
+from prime_core import APIClient, APIError, AsyncAPIClient
+from prime_core.config import Config
+from prime_core.connect import encode_envelope
+from prime_sandboxes import (
+    AsyncSandboxClient,
+    CommandTimeoutError,
+    CreateSandboxRequest,
+    SandboxClient,
+)
+from prime_sandboxes._proto import command_session_pb2 as pb
+from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX, GET_SANDBOX
+
+__all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row", "run_async", "run_sync"]
+
+KEY = "pit_c0ffee-0123456789-secret"
+TEAM = "team-of-the-matrix"
+SANDBOX_ID = "sbx-1"
+FOR_EVER = 10**9
+
+# Seconds: for a call that a fault lets end by itself, and for one that it does not.
+TIMEOUT, DEADLINE = 10.0, 0.4
+# What a busy machine may take on top.
+SLACK = 3.0
+
+SANDBOX = {
+    "id": SANDBOX_ID,
+    "name": "box",
+    "dockerImage": "python:3.11-slim",
+    "cpuCores": 1,
+    "memoryGB": 1,
+    "diskSizeGB": 5,
+    "diskMountPath": "/workspace",
+    "gpuCount": 0,
+    "status": "RUNNING",
+    "timeoutMinutes": 60,
+    "createdAt": "2027-01-15T08:00:00Z",
+    "updatedAt": "2027-01-15T08:00:00Z",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A call of the matrix.
+
+    Attributes:
+        operation: what its errors name.
+        safety: of its row.
+        target: the path that it is sent to.
+        reply: what the platform answers.
+        make: makes the call with the async client.
+        make_sync: makes the call with the sync client.
+        gateway: whether it goes to a gateway, with a token that a 401 renews.
+    """
+
+    operation: str
+    safety: Safety
+    target: str
+    reply: Step
+    make: Callable[[AsyncSandboxClient, Cell], Awaitable[object]]
+    make_sync: Callable[[SandboxClient, Cell], object]
+    gateway: bool = False
+
+
+def a_sandbox(cell: Cell) -> CreateSandboxRequest:
+    """A create; its key is the caller's where it fails in the end, so that nothing is undone."""
+    key = "the-callers-key" if cell.lasting else None
+    return CreateSandboxRequest(name="box", docker_image="python", idempotency_key=key)
+
+
+def stream_of_a_command() -> Step:
+    ended = pb.CommandSessionEvent(end=pb.CommandSessionEvent.EndEvent(exit_code=0, exited=True))
+    event = encode_envelope(pb.StartResponse(event=ended).SerializeToString())
+    trailer = b"\x02\x00\x00\x00\x02{}"
+    return raw(response(200, event + trailer, {"Content-Type": "application/connect+proto"}))
+
+
+COMMAND_PATH = COMMAND_SESSION_START.path.format(user_ns="ns", job_id="job")
+
+ROWS = [
+    Row(
+        GET_SANDBOX.id,
+        "safe",
+        f"/api/v1/sandbox/{SANDBOX_ID}",
+        answer(200, SANDBOX),
+        lambda client, _: client.get(SANDBOX_ID),
+        lambda client, _: client.get(SANDBOX_ID),
+    ),
+    Row(
+        CREATE_SANDBOX.id,
+        "keyed",
+        CREATE_SANDBOX.path,
+        answer(200, SANDBOX),
+        lambda client, cell: client.create(a_sandbox(cell)),
+        lambda client, cell: client.create(a_sandbox(cell)),
+    ),
+    Row(
+        "POST /pods",
+        "unsafe",
+        "/api/v1/pods",
+        answer(200, {"id": "pod-1"}),
+        lambda client, _: client.client.post("/pods", {"name": "pod"}),
+        lambda client, _: client.client.post("/pods", {"name": "pod"}),
+    ),
+    Row(
+        COMMAND_SESSION_START.id,
+        "unsafe",
+        COMMAND_PATH,
+        stream_of_a_command(),
+        lambda client, cell: client.execute_command(SANDBOX_ID, "true", timeout=cell.timeout),
+        lambda client, cell: client.execute_command(SANDBOX_ID, "true", timeout=cell.timeout),
+        gateway=True,
+    ),
+]
+
+
+class Names:
+    """Stands in for the system's look-up of names: each of its names fails so many times."""
+
+    def __init__(self) -> None:
+        self._look_up = socket.getaddrinfo
+        self._numbers = itertools.count(1)
+        self._failures: dict[str, int] = {}
+
+    def failing(self, times: int) -> str:
+        """A new name for 127.0.0.1, which is unknown at first."""
+        name = f"cell-{next(self._numbers)}.invalid"
+        self._failures[name] = times
+        return name
+
+    def getaddrinfo(self, host: str, *others: Any, **options: Any) -> list[Any]:
+        if host not in self._failures:
+            return self._look_up(host, *others, **options)
+        if self._failures[host] > 0:
+            self._failures[host] -= 1
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return self._look_up("127.0.0.1", *others, **options)
+
+
+class FirstFailure(logging.Handler):
+    """Calls what a cell has asked for when its first attempt fails: only the log tells of it."""
+
+    then: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVar(
+        "then", default=None
+    )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        then = self.then.get()
+        if then is not None and "-> APIConnectionError in" in record.getMessage():
+            then()
+
+
+@dataclass
+class Cell:
+    """A call that meets a fault, once or for ever, through the async or the sync client."""
+
+    row: Row
+    fault: Fault
+    lasting: bool
+    side: str
+    names: Names
+    servers: list[RawServer] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        how_long = "for ever" if self.lasting else "once"
+        return f"{self.fault.name} {how_long} / {self.row.operation} / {self.side}"
+
+    @property
+    def times(self) -> int:
+        """How many requests the fault strikes."""
+        return FOR_EVER if self.lasting else 1
+
+    @property
+    def timeout(self) -> float:
+        return DEADLINE if self.fault.until_deadline else TIMEOUT
+
+    @property
+    def renews(self) -> bool:
+        """Whether a new token is fetched, and the call made once more with it."""
+        return self.row.gateway and self.fault.status == 401
+
+    @property
+    def succeeds(self) -> bool:
+        if self.fault.followed and self.row.safety == "safe":
+            return True
+        again = self.fault.sends.of(self.row.safety).start > 1 or self.renews
+        return again and not self.lasting
+
+    @contextmanager
+    def serving(self) -> Iterator[Config]:
+        """Runs the cell's servers; the configuration is that of its client."""
+        with RawServer() as faulty, RawServer() as sound:
+            self.servers = [faulty, sound]
+            left = self.times if self.fault.strikes == "answer" else 0
+
+            def respond(request: Received) -> Step:
+                nonlocal left
+                if request.target != self.row.target:
+                    return self._aside(request, url)
+                if left:
+                    left -= 1
+                    assert self.fault.step is not None
+                    return self.fault.step
+                return self.row.reply
+
+            faulty.respond = sound.respond = respond
+            with self._struck(faulty) as url:
+                base_url = sound.url if self.row.gateway else url
+                yield Config(KEY, team_id=TEAM, base_url=base_url)
+
+    @contextmanager
+    def _struck(self, server: RawServer) -> Iterator[str]:
+        """Prepares what strikes before a request is read; gives the server's address."""
+        if self.fault.strikes == "name":
+            yield f"http://{self.names.failing(self.times)}:{server.port}"
+        elif self.fault.strikes == "port":
+            server.down()
+            # A port that is taken, and not listened on: no other cell gets it meanwhile.
+            with socket.socket() as holder:
+                holder.bind(("127.0.0.1", server.port))
+
+                def listen() -> None:
+                    FirstFailure.then.set(None)
+                    holder.close()
+                    server.up()
+
+                FirstFailure.then.set(None if self.lasting else listen)
+                yield server.url
+                FirstFailure.then.set(None)
+        else:
+            server.drop = self.times if self.fault.strikes == "connection" else 0
+            yield server.url
+
+    def _aside(self, request: Received, gateway_url: str) -> Step:
+        """Answers what a call asks for besides: a token, the sandbox's state, a kill."""
+        if request.target.endswith("/auth"):
+            token = {"token": "gwt", "user_ns": "ns", "job_id": "job"}
+            life = {"expires_at": "2099-01-01T00:00:00Z", "gateway_url": gateway_url}
+            return answer(200, {**token, **life})
+        if request.target.endswith("/error-context"):
+            return answer(200, {"status": "RUNNING"})
+        if request.target == "/elsewhere":
+            return self.row.reply
+        return answer()
+
+    def settings(self) -> dict[str, Any]:
+        return {"timeout": self.timeout, "max_throttle_wait": PATIENCE}
+
+    def seen(self) -> list[Received]:
+        requests = [request for server in self.servers for request in server.requests]
+        return [request for request in requests if request.target == self.row.target]
+
+    def problems(self, error: Exception | None, seconds: float) -> list[str]:
+        """What is not as the table says."""
+        found = [*self._wire_problems()]
+        if seconds > (DEADLINE if self.fault.until_deadline else 2 * PATIENCE) + SLACK:
+            found.append(f"took {seconds:.1f} s")
+        if self.succeeds != (error is None):
+            found.append(f"ended with {error!r}")
+        elif error is not None:
+            found += self._error_problems(error)
+        return [f"{self}: {problem}" for problem in found]
+
+    def _wire_problems(self) -> Iterator[str]:
+        requests = self.seen()
+        sent = len(requests) + (self.times - self.servers[0].drop) * (
+            self.fault.strikes == "connection"
+        )
+        if self.fault.strikes in ("name", "port"):  # what failed there was not sent
+            allowed = range(1, 2) if self.succeeds else range(1)
+        elif self.succeeds:
+            allowed = range(1, 2) if self.fault.followed else range(2, 3)
+        else:
+            times = self.fault.sends.of(self.row.safety)
+            allowed = range(2, 3) if self.renews else times
+        if sent not in allowed:
+            yield f"sent {sent} times, not {list(allowed)}"
+        if len({request.headers["x-request-id"] for request in requests}) > 1 + self.renews:
+            yield "the request id changed"
+        keys = {json.loads(request.body).get("idempotency_key") for request in requests if request.body}
+        if self.row.safety == "keyed" and (len(keys) > 1 or None in keys):
+            yield f"the idempotency keys are {keys}"
+        for request in self.servers[0].requests:
+            if request.target == "/elsewhere" and (KEY in str(request) or TEAM in str(request)):
+                yield "another host got the key or the team"
+
+    def _error_problems(self, error: Exception) -> Iterator[str]:
+        fault = self.fault
+        if self.row.gateway and fault.until_deadline:  # documented as an error of its own
+            if not isinstance(error, CommandTimeoutError):
+                yield f"raised {error!r}"
+            assert isinstance(error.__cause__, Exception)
+            error = error.__cause__
+        if not isinstance(error, APIError) or type(error) is not fault.error:
+            yield f"raised {error!r}"
+            return
+        allowed = fault.sends.of(self.row.safety)
+        if error.attempts not in allowed:
+            yield f"counts {error.attempts} attempts, not {list(allowed)}"
+        expected = {
+            "operation": self.row.operation,
+            "status_code": fault.status,
+            "sent": fault.sent,
+            "phase": fault.phase,
+            "problems": list(fault.problems) or None,
+        }
+        for name, value in expected.items():
+            if getattr(error, name, None) != value:
+                yield f"its {name} is {getattr(error, name, None)!r}, not {value!r}"
+        ids = {request.headers["x-request-id"] for request in self.seen()}
+        if not error.request_id or (ids and error.request_id not in ids):
+            yield f"its request id is {error.request_id!r}, not of {ids}"
+        low, high = fault.retry_after or (None, None)
+        if (error.retry_after is None) != (low is None) or not (
+            low is None or high is None or low <= (error.retry_after or 0.0) <= high
+        ):
+            yield f"its retry_after is {error.retry_after!r}, not {fault.retry_after}"
+        yield from self._text_problems(str(error))
+
+    def _text_problems(self, text: str) -> Iterator[str]:
+        open_outcome = OPEN_OUTCOME[self.row.safety]
+        if self.fault.says not in text or KEY in text:
+            yield f"says {text!r}"
+        if (open_outcome in text) != self.fault.may_have_acted:
+            yield f"says of what may have been done: {text!r}"
+
+
+async def run_async(cell: Cell) -> list[str]:
+    """Makes a cell's call with the async client; what is not as it must be."""
+    with cell.serving() as config:
+        connections = AsyncAPIClient(config=config, **cell.settings())
+        async with AsyncSandboxClient(client=connections) as client:
+            started = time.monotonic()
+            error = None
+            try:
+                await asyncio.wait_for(cell.row.make(client, cell), 30)  # type: ignore[arg-type]
+            except Exception as raised:
+                error = raised
+            return cell.problems(error, time.monotonic() - started)
+
+
+def run_sync(cell: Cell) -> list[str]:
+    """Makes a cell's call with the sync client; what is not as it must be."""
+    with cell.serving() as config:
+        connections = APIClient(config=config, **cell.settings())
+        with SandboxClient(connections) as client:
+            started = time.monotonic()
+            error = None
+            try:
+                cell.row.make_sync(client, cell)
+            except Exception as raised:
+                error = raised
+            return cell.problems(error, time.monotonic() - started)
