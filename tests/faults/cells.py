@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-import json
 import logging
 import socket
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from certificates import Authority
 from raw_server import RawServer, Received, Step, answer, raw, response
 from table import OPEN_OUTCOME, PATIENCE, Fault, Safety
 
@@ -82,7 +82,7 @@ class Row:
 
 def a_sandbox(cell: Cell) -> CreateSandboxRequest:
     """A create; its key is the caller's where it fails in the end, so that nothing is undone."""
-    key = "the-callers-key" if cell.lasting else None
+    key = None if cell.succeeds else "the-callers-key"
     return CreateSandboxRequest(name="box", docker_image="python", idempotency_key=key)
 
 
@@ -165,6 +165,7 @@ class FirstFailure(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         then = self.then.get()
         if then is not None and "-> APIConnectionError in" in record.getMessage():
+            self.then.set(None)
             then()
 
 
@@ -177,6 +178,7 @@ class Cell:
     lasting: bool
     side: str
     names: Names
+    authority: Authority
     servers: list[RawServer] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -207,8 +209,10 @@ class Cell:
     @contextmanager
     def serving(self) -> Iterator[Config]:
         """Runs the cell's servers; the configuration is that of its client."""
-        with RawServer() as faulty, RawServer() as sound:
-            self.servers = [faulty, sound]
+        secure = RawServer(tls=self.authority.server)
+        with RawServer() as faulty, RawServer() as sound, secure:
+            self.servers = [faulty, sound, secure]
+            url = self._address(faulty, secure)
             left = self.times if self.fault.strikes == "answer" else 0
 
             def respond(request: Received) -> Step:
@@ -221,33 +225,48 @@ class Cell:
                     return self.fault.step
                 return self.row.reply
 
-            faulty.respond = sound.respond = respond
-            with self._struck(faulty) as url:
+            for server in self.servers:
+                server.respond = respond
+            with self._struck(faulty, secure):
                 base_url = sound.url if self.row.gateway else url
                 yield Config(KEY, team_id=TEAM, base_url=base_url)
 
-    @contextmanager
-    def _struck(self, server: RawServer) -> Iterator[str]:
-        """Prepares what strikes before a request is read; gives the server's address."""
+    def _address(self, server: RawServer, secure: RawServer) -> str:
+        """Where the call is sent to."""
         if self.fault.strikes == "name":
-            yield f"http://{self.names.failing(self.times)}:{server.port}"
-        elif self.fault.strikes == "port":
-            server.down()
-            # A port that is taken, and not listened on: no other cell gets it meanwhile.
-            with socket.socket() as holder:
+            return f"http://{self.names.failing(self.times)}:{server.port}"
+        return server.url.replace(
+            "http:", "https:" if self.fault.strikes == "handshake" else "http:"
+        )
+
+    @contextmanager
+    def _struck(self, server: RawServer, secure: RawServer) -> Iterator[None]:
+        """Prepares what strikes before a request is read, and its end after the first time."""
+        recover: Callable[[], None] | None = None
+        with socket.socket() as holder:
+            if self.fault.strikes == "port":
+                server.down()
+                # A port that is taken, and not listened on: no other cell gets it meanwhile.
                 holder.bind(("127.0.0.1", server.port))
 
-                def listen() -> None:
-                    FirstFailure.then.set(None)
+                def recover() -> None:
                     holder.close()
                     server.up()
 
-                FirstFailure.then.set(None if self.lasting else listen)
-                yield server.url
-                FirstFailure.then.set(None)
-        else:
-            server.drop = self.times if self.fault.strikes == "connection" else 0
-            yield server.url
+            elif self.fault.strikes == "handshake":
+                server.drop = self.times
+
+                def recover() -> None:
+                    server.down()
+                    secure.down()
+                    secure.port = server.port
+                    secure.up()
+
+            elif self.fault.strikes == "request":
+                server.drop = self.times
+            token = FirstFailure.then.set(None if self.lasting else recover)
+            yield
+            FirstFailure.then.reset(token)
 
     def _aside(self, request: Received, gateway_url: str) -> Step:
         """Answers what a call asks for besides: a token, the sandbox's state, a kill."""
@@ -262,7 +281,11 @@ class Cell:
         return answer()
 
     def settings(self) -> dict[str, Any]:
-        return {"timeout": self.timeout, "max_throttle_wait": PATIENCE}
+        return {
+            "timeout": self.timeout,
+            "max_throttle_wait": PATIENCE,
+            "ssl_context": self.authority.client,
+        }
 
     def seen(self) -> list[Received]:
         requests = [request for server in self.servers for request in server.requests]
@@ -282,9 +305,9 @@ class Cell:
     def _wire_problems(self) -> Iterator[str]:
         requests = self.seen()
         sent = len(requests) + (self.times - self.servers[0].drop) * (
-            self.fault.strikes == "connection"
+            self.fault.strikes == "request"
         )
-        if self.fault.strikes in ("name", "port"):  # what failed there was not sent
+        if self.fault.strikes in ("name", "port", "handshake"):  # what failed there was not sent
             allowed = range(1, 2) if self.succeeds else range(1)
         elif self.succeeds:
             allowed = range(1, 2) if self.fault.followed else range(2, 3)
@@ -295,9 +318,10 @@ class Cell:
             yield f"sent {sent} times, not {list(allowed)}"
         if len({request.headers["x-request-id"] for request in requests}) > 1 + self.renews:
             yield "the request id changed"
-        keys = {json.loads(request.body).get("idempotency_key") for request in requests if request.body}
-        if self.row.safety == "keyed" and (len(keys) > 1 or None in keys):
-            yield f"the idempotency keys are {keys}"
+        if self.row.safety == "keyed":
+            keys = {request.json["idempotency_key"] for request in requests}
+            if len(keys) > 1 or not all(keys):
+                yield f"the idempotency keys are {keys}"
         for request in self.servers[0].requests:
             if request.target == "/elsewhere" and (KEY in str(request) or TEAM in str(request)):
                 yield "another host got the key or the team"

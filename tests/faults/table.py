@@ -84,8 +84,8 @@ class Fault:
         error: class of the error that is raised in the end.
         says: what the error's text tells to do, besides `OPEN_OUTCOME`.
         step: what the server does with a request.
-        strikes: where: at the look-up of the name, at the port, on a connection before its
-            request is read, or in place of the answer.
+        strikes: where: at the look-up of the name, at the port, in the TLS handshake, at the
+            request's first byte, or in place of the answer.
         may_have_acted: whether the caller can't know that the platform did nothing.
         sent: of a connection's error.
         phase: of a timeout.
@@ -101,7 +101,7 @@ class Fault:
     error: type[APIError]
     says: str = ""
     step: Step | None = None
-    strikes: Literal["name", "port", "connection", "answer"] = "answer"
+    strikes: Literal["name", "port", "handshake", "request", "answer"] = "answer"
     may_have_acted: bool = False
     sent: Sent | None = None
     phase: TimeoutPhase | None = None
@@ -231,12 +231,20 @@ FAULTS = [
         "DNS failure", ALWAYS, APIConnectionError, "check the base URL", strikes="name", sent="no"
     ),
     Fault("refused", ALWAYS, APIConnectionError, "check the network", strikes="port", sent="no"),
+    Fault(
+        "reset before send",
+        ALWAYS,
+        APIConnectionError,
+        "check the network",
+        strikes="handshake",
+        sent="no",
+    ),
     # Something was sent, and no answer came, or not all of it.
     Fault(
-        "reset before send",  # the client can't tell that it was not read
+        "reset before it is read",  # which the client can't tell
         WHERE_HARMLESS,
         APIConnectionError,
-        strikes="connection",
+        strikes="request",
         may_have_acted=True,
         sent="unknown",
     ),

@@ -192,7 +192,7 @@ class RawServer:
     Attributes:
         steps: what is done with each request, one after the other; the last is kept.
         respond: in place of ``steps``, chooses by the request.
-        drop: how many of the next connections are reset before a request is read.
+        drop: how many of the next connections are reset at the first byte of a request.
         greeting: what is sent before a request is read, for servers of other protocols.
         read_bodies: whether a request's body is read before its step is made.
         requests: what came in, in order.
@@ -289,8 +289,10 @@ class RawServer:
         try:
             if self.drop:
                 self.drop -= 1
-                await asyncio.sleep(0.03)  # the request arrives, and is not read
-                wire.reset()
+                # Something has been sent, and nobody reads on.
+                if await reader.read(1):
+                    wire.reset()
+                wire.ended = True
             # Cancelled by `down`; a task of start_server that ends cancelled is reported.
             with contextlib.suppress(ConnectionError, EOFError, asyncio.CancelledError):
                 await wire.send(self.greeting)
