@@ -6,8 +6,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from certificates import Authority, make_authority
+from environment import clean_environment as clean_environment
 
 from prime_local.subprocess_server import PlatformProcess
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A certificate authority that only the tests trust."""
+    return make_authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import itertools
 import logging
 import socket
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,21 +13,19 @@ from typing import Any
 
 from certificates import Authority
 from raw_server import RawServer, Received, Step, answer, raw, response
-from table import OPEN_OUTCOME, PATIENCE, Fault, Safety
+from table import PATIENCE, Fault, Safety
 
-from prime_core import APIClient, APIError, AsyncAPIClient
 from prime_core.config import Config
 from prime_core.connect import encode_envelope
 from prime_sandboxes import (
     AsyncSandboxClient,
-    CommandTimeoutError,
     CreateSandboxRequest,
     SandboxClient,
 )
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX, GET_SANDBOX
 
-__all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row", "run_async", "run_sync"]
+__all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row"]
 
 KEY = "pit_c0ffee-0123456789-secret"
 TEAM = "team-of-the-matrix"
@@ -38,8 +34,6 @@ FOR_EVER = 10**9
 
 # Seconds: for a call that a fault lets end by itself, and for one that it does not.
 TIMEOUT, DEADLINE = 10.0, 0.4
-# What a busy machine may take on top.
-SLACK = 3.0
 
 SANDBOX = {
     "id": SANDBOX_ID,
@@ -212,7 +206,7 @@ class Cell:
         secure = RawServer(tls=self.authority.server)
         with RawServer() as faulty, RawServer() as sound, secure:
             self.servers = [faulty, sound, secure]
-            url = self._address(faulty, secure)
+            url = self._address(faulty)
             left = self.times if self.fault.strikes == "answer" else 0
 
             def respond(request: Received) -> Step:
@@ -231,13 +225,12 @@ class Cell:
                 base_url = sound.url if self.row.gateway else url
                 yield Config(KEY, team_id=TEAM, base_url=base_url)
 
-    def _address(self, server: RawServer, secure: RawServer) -> str:
+    def _address(self, server: RawServer) -> str:
         """Where the call is sent to."""
         if self.fault.strikes == "name":
             return f"http://{self.names.failing(self.times)}:{server.port}"
-        return server.url.replace(
-            "http:", "https:" if self.fault.strikes == "handshake" else "http:"
-        )
+        scheme = "https" if self.fault.strikes == "handshake" else "http"
+        return f"{scheme}://127.0.0.1:{server.port}"
 
     @contextmanager
     def _struck(self, server: RawServer, secure: RawServer) -> Iterator[None]:
@@ -290,106 +283,3 @@ class Cell:
     def seen(self) -> list[Received]:
         requests = [request for server in self.servers for request in server.requests]
         return [request for request in requests if request.target == self.row.target]
-
-    def problems(self, error: Exception | None, seconds: float) -> list[str]:
-        """What is not as the table says."""
-        found = [*self._wire_problems()]
-        if seconds > (DEADLINE if self.fault.until_deadline else 2 * PATIENCE) + SLACK:
-            found.append(f"took {seconds:.1f} s")
-        if self.succeeds != (error is None):
-            found.append(f"ended with {error!r}")
-        elif error is not None:
-            found += self._error_problems(error)
-        return [f"{self}: {problem}" for problem in found]
-
-    def _wire_problems(self) -> Iterator[str]:
-        requests = self.seen()
-        sent = len(requests) + (self.times - self.servers[0].drop) * (
-            self.fault.strikes == "request"
-        )
-        if self.fault.strikes in ("name", "port", "handshake"):  # what failed there was not sent
-            allowed = range(1, 2) if self.succeeds else range(1)
-        elif self.succeeds:
-            allowed = range(1, 2) if self.fault.followed else range(2, 3)
-        else:
-            times = self.fault.sends.of(self.row.safety)
-            allowed = range(2, 3) if self.renews else times
-        if sent not in allowed:
-            yield f"sent {sent} times, not {list(allowed)}"
-        if len({request.headers["x-request-id"] for request in requests}) > 1 + self.renews:
-            yield "the request id changed"
-        if self.row.safety == "keyed":
-            keys = {request.json["idempotency_key"] for request in requests}
-            if len(keys) > 1 or not all(keys):
-                yield f"the idempotency keys are {keys}"
-        for request in self.servers[0].requests:
-            if request.target == "/elsewhere" and (KEY in str(request) or TEAM in str(request)):
-                yield "another host got the key or the team"
-
-    def _error_problems(self, error: Exception) -> Iterator[str]:
-        fault = self.fault
-        if self.row.gateway and fault.until_deadline:  # documented as an error of its own
-            if not isinstance(error, CommandTimeoutError):
-                yield f"raised {error!r}"
-            assert isinstance(error.__cause__, Exception)
-            error = error.__cause__
-        if not isinstance(error, APIError) or type(error) is not fault.error:
-            yield f"raised {error!r}"
-            return
-        allowed = fault.sends.of(self.row.safety)
-        if error.attempts not in allowed:
-            yield f"counts {error.attempts} attempts, not {list(allowed)}"
-        expected = {
-            "operation": self.row.operation,
-            "status_code": fault.status,
-            "sent": fault.sent,
-            "phase": fault.phase,
-            "problems": list(fault.problems) or None,
-        }
-        for name, value in expected.items():
-            if getattr(error, name, None) != value:
-                yield f"its {name} is {getattr(error, name, None)!r}, not {value!r}"
-        ids = {request.headers["x-request-id"] for request in self.seen()}
-        if not error.request_id or (ids and error.request_id not in ids):
-            yield f"its request id is {error.request_id!r}, not of {ids}"
-        low, high = fault.retry_after or (None, None)
-        if (error.retry_after is None) != (low is None) or not (
-            low is None or high is None or low <= (error.retry_after or 0.0) <= high
-        ):
-            yield f"its retry_after is {error.retry_after!r}, not {fault.retry_after}"
-        yield from self._text_problems(str(error))
-
-    def _text_problems(self, text: str) -> Iterator[str]:
-        open_outcome = OPEN_OUTCOME[self.row.safety]
-        if self.fault.says not in text or KEY in text:
-            yield f"says {text!r}"
-        if (open_outcome in text) != self.fault.may_have_acted:
-            yield f"says of what may have been done: {text!r}"
-
-
-async def run_async(cell: Cell) -> list[str]:
-    """Makes a cell's call with the async client; what is not as it must be."""
-    with cell.serving() as config:
-        connections = AsyncAPIClient(config=config, **cell.settings())
-        async with AsyncSandboxClient(client=connections) as client:
-            started = time.monotonic()
-            error = None
-            try:
-                await asyncio.wait_for(cell.row.make(client, cell), 30)  # type: ignore[arg-type]
-            except Exception as raised:
-                error = raised
-            return cell.problems(error, time.monotonic() - started)
-
-
-def run_sync(cell: Cell) -> list[str]:
-    """Makes a cell's call with the sync client; what is not as it must be."""
-    with cell.serving() as config:
-        connections = APIClient(config=config, **cell.settings())
-        with SandboxClient(connections) as client:
-            started = time.monotonic()
-            error = None
-            try:
-                cell.row.make_sync(client, cell)
-            except Exception as raised:
-                error = raised
-            return cell.problems(error, time.monotonic() - started)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from cells import ROWS, Cell, FirstFailure, Names, run_async, run_sync
-from certificates import Authority, make_authority
+from cells import ROWS, Cell, FirstFailure, Names
+from certificates import Authority
 from table import FAULTS
+from verdicts import problems
+
+from prime_core import APIClient, AsyncAPIClient
+from prime_sandboxes import AsyncSandboxClient, SandboxClient
+
+pytestmark = pytest.mark.usefixtures("clean_environment")
 
 # Cells wait most of their time; more at once would only wait for the processor.
 AT_ONCE = 40
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture
@@ -47,8 +49,36 @@ def short_margin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agree(found: Iterable[list[str]]) -> None:
-    problems = [problem for problems in found for problem in problems]
-    assert not problems, "\n".join(["not as the table says:", *problems])
+    every = [problem for problems_of_cell in found for problem in problems_of_cell]
+    assert not every, "\n".join(["not as the table says:", *every])
+
+
+async def run_async(cell: Cell) -> list[str]:
+    """Makes a cell's call with the async client; what is not as it must be."""
+    with cell.serving() as config:
+        connections = AsyncAPIClient(config=config, **cell.settings())
+        async with AsyncSandboxClient(client=connections) as client:
+            started = time.monotonic()
+            error = None
+            try:
+                await asyncio.wait_for(cell.row.make(client, cell), 30)
+            except Exception as raised:
+                error = raised
+            return problems(cell, error, time.monotonic() - started)
+
+
+def run_sync(cell: Cell) -> list[str]:
+    """Makes a cell's call with the sync client; what is not as it must be."""
+    with cell.serving() as config:
+        connections = APIClient(config=config, **cell.settings())
+        with SandboxClient(connections) as client:
+            started = time.monotonic()
+            error = None
+            try:
+                cell.row.make_sync(client, cell)
+            except Exception as raised:
+                error = raised
+            return problems(cell, error, time.monotonic() - started)
 
 
 Cells = Callable[[str, bool], list[Cell]]
@@ -83,8 +113,3 @@ def test_the_sync_client_does_what_the_table_says(lasting: bool, cells: Cells) -
     with ThreadPoolExecutor(AT_ONCE) as threads:
         found = list(threads.map(run_sync, cells("sync", lasting)))
     agree(found)
-
-
-def test_the_names_of_the_cells_differ(cells: Cells) -> None:
-    named = [str(cell) for cell in cells("async", True)]
-    assert len(set(named)) == len(named)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-# The test folders are no packages; this one's helpers are modules of their own.
-sys.path.insert(0, str(Path(__file__).parent / "support"))
-
+from environment import clean_environment as clean_environment
 from raw_server import RawServer
 from transports import Connect, transport_to
 
@@ -20,12 +14,8 @@ from prime_core.transport import AsyncTransport
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name.startswith(("PRIME_", "SSL_CERT")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+def in_a_clean_environment(clean_environment: None) -> None:
+    pass
 
 
 @pytest.fixture
