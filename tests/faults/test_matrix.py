@@ -45,7 +45,7 @@ def first_failures() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def short_margin(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command's client waits a moment longer than the platform, not 15 s."""
-    monkeypatch.setattr("prime_sandboxes.gateway.DEADLINE_MARGIN", 0.1)
+    monkeypatch.setattr("prime_sandboxes.command_streams.DEADLINE_MARGIN", 0.1)
 
 
 def agree(found: Iterable[list[str]]) -> None:
