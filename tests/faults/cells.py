@@ -28,6 +28,9 @@ from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX, GE
 __all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row"]
 
 KEY = "pit_c0ffee-0123456789-secret"
+TOKEN = "gwt_5ca1ab1e-of-the-gateway"
+VALUE = "hunter2-of-the-sandbox"
+SECRETS = (KEY, TOKEN, VALUE)
 TEAM = "team-of-the-matrix"
 SANDBOX_ID = "sbx-1"
 FOR_EVER = 10**9
@@ -77,7 +80,10 @@ class Row:
 def a_sandbox(cell: Cell) -> CreateSandboxRequest:
     """A create; its key is the caller's where it fails in the end, so that nothing is undone."""
     key = None if cell.succeeds else "the-callers-key"
-    return CreateSandboxRequest(name="box", docker_image="python", idempotency_key=key)
+    secrets = {"PASSWORD": VALUE}
+    return CreateSandboxRequest(
+        name="box", docker_image="python", idempotency_key=key, secrets=secrets
+    )
 
 
 def stream_of_a_command() -> Step:
@@ -264,7 +270,7 @@ class Cell:
     def _aside(self, request: Received, gateway_url: str) -> Step:
         """Answers what a call asks for besides: a token, the sandbox's state, a kill."""
         if request.target.endswith("/auth"):
-            token = {"token": "gwt", "user_ns": "ns", "job_id": "job"}
+            token = {"token": TOKEN, "user_ns": "ns", "job_id": "job"}
             life = {"expires_at": "2099-01-01T00:00:00Z", "gateway_url": gateway_url}
             return answer(200, {**token, **life})
         if request.target.endswith("/error-context"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from cells import ROWS, Cell, FirstFailure, Names
+from cells import ROWS, SECRETS, Cell, FirstFailure, Names
 from certificates import Authority
 from table import FAULTS
 from verdicts import problems
@@ -32,14 +32,16 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 
 
 @pytest.fixture(autouse=True)
-def first_failures() -> Iterator[None]:
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Everybody logs at DEBUG; nobody logs a secret."""
+    caplog.set_level(logging.DEBUG)
     logger, handler = logging.getLogger("prime_core"), FirstFailure()
-    level = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
     yield
     logger.removeHandler(handler)
-    logger.setLevel(level)
+    lines = [record.getMessage() for record in caplog.get_records("call")]
+    assert len(lines) > len(FAULTS)
+    assert [line for line in lines if any(secret in line for secret in SECRETS)] == []
 
 
 @pytest.fixture(autouse=True)

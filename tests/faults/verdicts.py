@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 
-from cells import DEADLINE, KEY, TEAM, Cell
+from cells import DEADLINE, KEY, SECRETS, TEAM, Cell
+from showing import shown
 from table import OPEN_OUTCOME, PATIENCE
 
 from prime_core import APIError
@@ -14,6 +17,7 @@ __all__ = ["problems"]
 
 # What a busy machine may take on top of the time that a call is due to take, in seconds.
 SLACK = 3.0
+HERE = str(Path(__file__).parent)
 
 
 def problems(cell: Cell, error: Exception | None, seconds: float) -> list[str]:
@@ -25,6 +29,7 @@ def problems(cell: Cell, error: Exception | None, seconds: float) -> list[str]:
         found.append(f"ended with {error!r}")
     elif error is not None:
         found += _error_problems(cell, error)
+        found += _leaks(error)
     return [f"{cell}: {problem}" for problem in found]
 
 
@@ -87,7 +92,16 @@ def _error_problems(cell: Cell, error: Exception) -> Iterator[str]:
 
 def _text_problems(cell: Cell, text: str) -> Iterator[str]:
     open_outcome = OPEN_OUTCOME[cell.row.safety]
-    if cell.fault.says not in text or KEY in text:
+    if cell.fault.says not in text:
         yield f"says {text!r}"
     if (open_outcome in text) != cell.fault.may_have_acted:
         yield f"says of what may have been done: {text!r}"
+
+
+def _leaks(error: Exception) -> Iterator[str]:
+    """Where an error shows a key, a token or a sandbox's secret."""
+    pickled = pickle.dumps(error)
+    for secret in SECRETS:
+        if secret.encode() in pickled:
+            yield f"its pickle holds {secret}"
+        yield from (f"shows {text}" for text in shown(error, HERE) if secret in text)

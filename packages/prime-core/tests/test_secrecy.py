@@ -6,12 +6,12 @@ import asyncio
 import copy
 import logging
 import pickle
-import traceback
 from collections.abc import Iterator
 
 import pytest
 from raw_server import RawServer, Step, answer, closed_port, raw, reset, silence
 from rows import CREATE, KEY, POKE, Thing
+from showing import shown
 from transports import Connect
 
 from prime_core import errors
@@ -49,24 +49,6 @@ FAILURES: dict[str, Step] = {
 }
 
 
-def chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        if error.__cause__ is not None and error.__context__ is not error.__cause__:
-            yield from chain(error.__cause__)
-        error = error.__context__
-
-
-def shown(error: BaseException) -> Iterator[str]:
-    """All that tools print of an error: texts, and the variables of each frame."""
-    for link in chain(error):
-        yield from (str(link), repr(link), repr(link.args), repr(vars(link)))
-        for frame, _ in traceback.walk_tb(link.__traceback__):
-            # The test's own frames know the key.
-            if not frame.f_code.co_filename.endswith("test_secrecy.py"):
-                yield from (f"{name} = {value!r}" for name, value in frame.f_locals.items())
-
-
 @pytest.mark.parametrize("task", [asyncio.Task, asyncio.tasks._PyTask])  # type: ignore[attr-defined]
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_no_error_shows_the_key(
@@ -84,7 +66,7 @@ async def test_no_error_shows_the_key(
     with pytest.raises(APIError) as caught:
         await task(call, loop=loop)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    texts = [*shown(caught.value), caplog.text]
+    texts = [*shown(caught.value, __file__), caplog.text]
     assert len(texts) > 10
     assert not [text for text in texts if KEY in text or ANSWERED in text]
     assert KEY.encode() not in pickle.dumps(caught.value)
@@ -94,7 +76,7 @@ async def test_no_error_of_a_connection_shows_the_key(connect: Connect) -> None:
     for base_url in (f"http://127.0.0.1:{closed_port()}", f"https://127.0.0.1:{closed_port()}"):
         with pytest.raises(APIConnectionError) as caught:
             await connect(base_url).request(POKE)
-        assert not [text for text in shown(caught.value) if KEY in text]
+        assert not [text for text in shown(caught.value, __file__) if KEY in text]
 
 
 async def test_an_error_of_ours_does_not_show_the_key(server: RawServer, connect: Connect) -> None:
@@ -104,7 +86,7 @@ async def test_an_error_of_ours_does_not_show_the_key(server: RawServer, connect
     transport = connect()
     with pytest.raises(LookupError) as caught:
         await transport.perform(transport.prepare(POKE, broken))
-    assert not [text for text in shown(caught.value) if KEY in text]
+    assert not [text for text in shown(caught.value, __file__) if KEY in text]
 
 
 async def test_a_call_does_not_show_what_it_carries(server: RawServer, connect: Connect) -> None:
@@ -122,7 +104,7 @@ def test_a_sync_call_does_not_show_the_key(server: RawServer) -> None:
     client = AsyncAPIClient(config=Config(KEY, base_url=server.url))
     with pytest.raises(APIError) as caught:
         run(client.get("/thing"))
-    assert not [text for text in shown(caught.value) if KEY in text]
+    assert not [text for text in shown(caught.value, __file__) if KEY in text]
     run(client.aclose())
 
 
