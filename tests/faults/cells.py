@@ -25,7 +25,7 @@ from prime_sandboxes import (
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX, GET_SANDBOX
 
-__all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row"]
+__all__ = ["ROWS", "Cell", "FirstFailure", "Names", "Row", "sound_answer"]
 
 KEY = "pit_c0ffee-0123456789-secret"
 TOKEN = "gwt_5ca1ab1e-of-the-gateway"
@@ -132,6 +132,18 @@ ROWS = [
 ]
 
 
+def sound_answer(request: Received, gateway_url: str) -> Step:
+    """What the platform answers when nothing is wrong."""
+    if request.target.endswith("/auth"):
+        token = {"token": TOKEN, "user_ns": "ns", "job_id": "job"}
+        life = {"expires_at": "2099-01-01T00:00:00Z", "gateway_url": gateway_url}
+        return answer(200, {**token, **life})
+    if request.target.endswith("/error-context"):
+        return answer(200, {"status": "RUNNING"})
+    replies = {row.target: row.reply for row in ROWS}
+    return replies.get(request.target, answer())
+
+
 class Names:
     """Stands in for the system's look-up of names: each of its names fails so many times."""
 
@@ -217,13 +229,13 @@ class Cell:
 
             def respond(request: Received) -> Step:
                 nonlocal left
-                if request.target != self.row.target:
-                    return self._aside(request, url)
-                if left:
+                if request.target == self.row.target and left:
                     left -= 1
                     assert self.fault.step is not None
                     return self.fault.step
-                return self.row.reply
+                if request.target == "/elsewhere":
+                    return self.row.reply
+                return sound_answer(request, url)
 
             for server in self.servers:
                 server.respond = respond
@@ -266,18 +278,6 @@ class Cell:
             token = FirstFailure.then.set(None if self.lasting else recover)
             yield
             FirstFailure.then.reset(token)
-
-    def _aside(self, request: Received, gateway_url: str) -> Step:
-        """Answers what a call asks for besides: a token, the sandbox's state, a kill."""
-        if request.target.endswith("/auth"):
-            token = {"token": TOKEN, "user_ns": "ns", "job_id": "job"}
-            life = {"expires_at": "2099-01-01T00:00:00Z", "gateway_url": gateway_url}
-            return answer(200, {**token, **life})
-        if request.target.endswith("/error-context"):
-            return answer(200, {"status": "RUNNING"})
-        if request.target == "/elsewhere":
-            return self.row.reply
-        return answer()
 
     def settings(self) -> dict[str, Any]:
         return {
