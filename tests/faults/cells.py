@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from certificates import Authority
-from raw_server import RawServer, Received, Step, answer, raw, response
+from raw_server import RawServer, Received, Step, answer
 from table import PATIENCE, Fault, Safety
 
 from prime_core.config import Config
@@ -90,7 +90,7 @@ def stream_of_a_command() -> Step:
     ended = pb.CommandSessionEvent(end=pb.CommandSessionEvent.EndEvent(exit_code=0, exited=True))
     event = encode_envelope(pb.StartResponse(event=ended).SerializeToString())
     trailer = b"\x02\x00\x00\x00\x02{}"
-    return raw(response(200, event + trailer, {"Content-Type": "application/connect+proto"}))
+    return answer(200, event + trailer, Content_Type="application/connect+proto")
 
 
 COMMAND_PATH = COMMAND_SESSION_START.path.format(user_ns="ns", job_id="job")

@@ -10,7 +10,7 @@ import pytest
 from cells import KEY, SANDBOX, SANDBOX_ID, sound_answer
 from certificates import Authority
 from programs import run
-from raw_server import RawServer, answer
+from raw_server import RawServer, after, answer
 
 from prime_core import APIClient, APIConnectionError, AsyncAPIClient, Config
 from prime_sandboxes import AsyncSandboxClient, Sandbox, SandboxClient
@@ -129,7 +129,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 async def main():
     async with AsyncSandboxClient(client=AsyncAPIClient(config=config)) as client:
         calls = [client.get("sbx-1") for _ in range(300)]
-        commands = [client.execute_command("sbx-1", "true") for _ in range(200)]
+        commands = [client.execute_command("sbx-1", "true") for _ in range(400)]
         done = await asyncio.gather(*calls, *commands, return_exceptions=True)
     print(sum(not isinstance(one, BaseException) for one in done))
 asyncio.run(main())
@@ -137,9 +137,9 @@ asyncio.run(main())
 MANY_SYNC = """
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
-with SandboxClient(APIClient(config=config)) as client, ThreadPoolExecutor(500) as threads:
+with SandboxClient(APIClient(config=config)) as client, ThreadPoolExecutor(700) as threads:
     calls = [threads.submit(client.get, "sbx-1") for _ in range(300)]
-    commands = [threads.submit(client.execute_command, "sbx-1", "true") for _ in range(200)]
+    commands = [threads.submit(client.execute_command, "sbx-1", "true") for _ in range(400)]
     print(sum(one.exception() is None for one in [*calls, *commands]))
 """
 
@@ -147,5 +147,7 @@ with SandboxClient(APIClient(config=config)) as client, ThreadPoolExecutor(500) 
 @pytest.mark.parametrize("program", [MANY_ASYNC, MANY_SYNC], ids=["async", "sync"])
 def test_a_limit_of_256_descriptors_is_kept_by_waiting(server: RawServer, program: str) -> None:
     pytest.importorskip("resource")
+    # Slow enough for all to be under way at once.
+    server.respond = lambda request: after(0.3, sound_answer(request, server.url))
     done = run(IMPORTS + program, KEY, server.url)
-    assert (done.code, done.out) == (0, "500"), done.err
+    assert (done.code, done.out) == (0, "700"), done.err

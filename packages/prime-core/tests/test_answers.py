@@ -135,6 +135,23 @@ async def test_a_body_that_breaks_off_or_is_garbled_is_a_typed_error(
     assert len(server.requests) == 1
 
 
+async def test_a_bad_chunk_further_on_is_noticed_at_once(
+    server: RawServer, connect: Connect
+) -> None:
+    async def step(wire: Wire, request: Received) -> None:
+        await wire.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n")
+        await asyncio.sleep(0.02)
+        await wire.send(b"XYZ\r\n")
+        await wire.reader.read()
+
+    server.steps = [step]
+    started = time.monotonic()
+    error = await failed(connect(), timeout=5.0)
+    assert time.monotonic() - started < 2.0
+    assert type(error) is APIResponseError
+    assert "chunk size" in str(error)
+
+
 @pytest.mark.parametrize(
     "reply",
     [
