@@ -7,7 +7,7 @@ import itertools
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,10 +221,12 @@ class Cell:
     @contextmanager
     def serving(self) -> Iterator[Config]:
         """Runs the cell's servers; the configuration is that of its client."""
-        secure = RawServer(tls=self.authority.server)
-        with RawServer() as faulty, RawServer() as sound, secure:
-            self.servers = [faulty, sound, secure]
-            url = self._address(faulty)
+        with ExitStack() as stack:
+            faulty = stack.enter_context(RawServer())
+            sound = stack.enter_context(RawServer()) if self.row.gateway else faulty
+            self.servers = [faulty, sound]
+            if self.fault.strikes == "handshake":
+                self.servers.append(stack.enter_context(RawServer(tls=self.authority.server)))
             left = self.times if self.fault.strikes == "answer" else 0
 
             def respond(request: Received) -> Step:
@@ -239,7 +241,8 @@ class Cell:
 
             for server in self.servers:
                 server.respond = respond
-            with self._struck(faulty, secure):
+            with self._struck(faulty):
+                url = self._address(faulty)
                 base_url = sound.url if self.row.gateway else url
                 yield Config(KEY, team_id=TEAM, base_url=base_url)
 
@@ -251,14 +254,15 @@ class Cell:
         return f"{scheme}://127.0.0.1:{server.port}"
 
     @contextmanager
-    def _struck(self, server: RawServer, secure: RawServer) -> Iterator[None]:
+    def _struck(self, server: RawServer) -> Iterator[None]:
         """Prepares what strikes before a request is read, and its end after the first time."""
         recover: Callable[[], None] | None = None
         with socket.socket() as holder:
             if self.fault.strikes == "port":
                 server.down()
                 # A port that is taken, and not listened on: no other cell gets it meanwhile.
-                holder.bind(("127.0.0.1", server.port))
+                holder.bind(("127.0.0.1", 0))
+                server.port = holder.getsockname()[1]
 
                 def recover() -> None:
                     holder.close()
@@ -266,6 +270,7 @@ class Cell:
 
             elif self.fault.strikes == "handshake":
                 server.drop = self.times
+                secure = self.servers[-1]
 
                 def recover() -> None:
                     server.down()
@@ -287,5 +292,6 @@ class Cell:
         }
 
     def seen(self) -> list[Received]:
-        requests = [request for server in self.servers for request in server.requests]
+        servers = dict.fromkeys(self.servers)  # one of them may stand for two
+        requests = [request for server in servers for request in server.requests]
         return [request for request in requests if request.target == self.row.target]

@@ -21,7 +21,7 @@ from prime_sandboxes import AsyncSandboxClient, SandboxClient
 pytestmark = pytest.mark.usefixtures("clean_environment")
 
 # Cells wait most of their time; more at once would only wait for the processor.
-AT_ONCE = 40
+AT_ONCE = 25
 
 
 @pytest.fixture

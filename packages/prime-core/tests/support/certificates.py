@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ class Authority:
     file: Path
     server: ssl.SSLContext
 
-    @property
+    @cached_property
     def client(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.file))
 
