@@ -24,6 +24,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # one is missing in 
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.resolver import ThreadedResolver
 
 from prime_core.errors import ConfigurationError
@@ -174,7 +175,7 @@ def _close_idle(connector: aiohttp.BaseConnector) -> None:
 
 
 class _Protocol(ResponseHandler):
-    """Tells a body's reader at once what broke its connection.
+    """Tells a body's reader at once that the body can't be parsed any further.
 
     aiohttp tells only those who wait for the head of an answer: after a bad chunk further on,
     the body's reader would wait for its deadline, which for a command's stream may be hours.
@@ -183,8 +184,8 @@ class _Protocol(ResponseHandler):
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         super().set_exception(exc, *cause)
         body = self._payload
-        if body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(aiohttp.ClientPayloadError(getattr(exc, "message", str(exc))))
+        if isinstance(exc, HttpProcessingError) and body is not None and not body.is_eof():
+            body.set_exception(aiohttp.ClientPayloadError(exc.message))
 
 
 def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
