@@ -8,11 +8,12 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, takewhile
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pieces import pieces_of
 
 from prime_core.connect import (
     MAX_MESSAGE_BYTES,
@@ -28,6 +29,7 @@ from prime_core.connect import (
     unary_headers,
 )
 
+HEADER_SIZE = 5
 END = b"\x02\x00\x00\x00\x02{}"
 
 
@@ -43,20 +45,21 @@ def decode(
     return envelopes, decoder
 
 
+def framed(message: bytes, compressed: bool) -> tuple[bytes, bytes]:
+    return message, frame(1, gzip.compress(message)) if compressed else encode_envelope(message)
+
+
+# Messages, each with its frame.
+FRAMED = st.lists(st.builds(framed, st.binary(max_size=300), st.booleans()), max_size=8)
+
+
 @st.composite
 def cut_streams(draw: st.DrawFn) -> tuple[list[bytes], bool, list[bytes]]:
     """Messages, whether an end envelope follows them, and the stream's bytes in pieces."""
-    messages = draw(st.lists(st.binary(max_size=300), max_size=8))
+    messages = draw(FRAMED)
     ended = draw(st.booleans())
-    parts = [
-        frame(1, gzip.compress(message)) if draw(st.booleans()) else encode_envelope(message)
-        for message in messages
-    ]
-    stream = b"".join(parts) + (END if ended else b"")
-    cuts = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=12)))
-    edges = [0, *cuts, len(stream)]
-    pieces = [stream[a:b] for a, b in pairwise(edges)]
-    return messages, ended, pieces
+    stream = b"".join(sent for _, sent in messages) + (END if ended else b"")
+    return [message for message, _ in messages], ended, draw(pieces_of(stream))
 
 
 @given(cut_streams())
@@ -68,6 +71,43 @@ def test_messages_come_back_however_the_stream_is_cut(
     assert envelopes == [*messages, *([EndStream()] if ended else [])]
     assert decoder.ended is ended
     decoder.finish()
+
+
+@given(FRAMED, st.data())
+def test_a_stream_that_stops_anywhere_gives_what_was_whole(
+    messages: list[tuple[bytes, bytes]], data: st.DataObject
+) -> None:
+    stream = b"".join(sent for _, sent in messages)
+    length = data.draw(st.integers(0, len(stream)))
+    ends = list(accumulate(len(sent) for _, sent in messages))
+    envelopes, decoder = decode(data.draw(pieces_of(stream[:length])))
+    whole = sum(end <= length for end in ends)
+    assert envelopes == [message for message, _ in messages[:whole]]
+    if length in (0, *ends):
+        decoder.finish()
+    else:
+        with pytest.raises(ConnectProtocolError, match="stopped inside"):
+            decoder.finish()
+
+
+@given(FRAMED, st.integers(0, 300), st.data())
+def test_a_message_beyond_the_limit_is_refused_after_those_before_it(
+    messages: list[tuple[bytes, bytes]], limit: int, data: st.DataObject
+) -> None:
+    decoder = EnvelopeDecoder(limit)
+    expected = list(
+        takewhile(lambda each: max(len(each[0]), len(each[1]) - HEADER_SIZE) <= limit, messages)
+    )
+    envelopes: list[Envelope] = []
+    refused = False
+    try:
+        for piece in data.draw(pieces_of(b"".join(sent for _, sent in messages))):
+            for envelope in decoder.feed(piece):
+                envelopes.append(envelope)
+    except ConnectProtocolError:
+        refused = True
+    assert envelopes == [message for message, _ in expected]
+    assert refused is (len(expected) < len(messages))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.integers(0, 64))

@@ -142,16 +142,15 @@ async def collect(pages: Sequence[Sequence[int]], more: Sequence[bool]) -> tuple
     return [item async for item in iterate_pages(fetch, 6, lambda item: item)], asked
 
 
-@given(st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_every_item_of_all_pages_comes_once_in_order(pages: list[list[int]]) -> None:
+@given(st.lists(st.lists(st.integers(0, 20), max_size=6), min_size=1, max_size=6))
+def test_every_item_comes_once_in_order_until_a_page_is_empty_or_the_last(
+    pages: list[list[int]],
+) -> None:
     more = [True] * (len(pages) - 1) + [False]
     items, asked = asyncio.run(collect(pages, more))
-    assert items == list(dict.fromkeys(item for page in pages for item in page))
-    assert asked == len(pages)
-
-
-async def test_an_empty_page_ends_the_list_whatever_is_said_of_a_next_one() -> None:
-    assert await collect([[1], [], [2]], [True, True, False]) == ([1], 2)
+    read = pages[: pages.index([]) + 1] if [] in pages else pages
+    assert items == list(dict.fromkeys(item for page in read for item in page))
+    assert asked == len(read)
 
 
 async def test_pages_are_read_only_as_they_are_needed() -> None:
@@ -165,6 +164,29 @@ async def test_pages_are_read_only_as_they_are_needed() -> None:
         if item == 20:
             break
     assert asked == [1, 2]
+
+
+@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 12), max_size=12))
+def test_items_that_stay_are_found_while_others_come(
+    count: int, size: int, coming: list[int]
+) -> None:
+    async def run() -> None:
+        listed = list(range(count))
+        arrivals = iter(coming)
+
+        async def fetch(number: int) -> Page[int]:
+            place = next(arrivals, None)
+            if place is not None:
+                listed.insert(place, len(listed))
+            start = (number - 1) * size
+            page = listed[start : start + size]
+            return Page(page, len(listed), start + size < len(listed))
+
+        found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
+        assert len(set(found)) == len(found)
+        assert set(found) >= set(range(count))
+
+    asyncio.run(run())
 
 
 @given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 40), max_size=12))

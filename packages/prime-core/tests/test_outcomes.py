@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from email.utils import format_datetime
 
 import pytest
@@ -76,6 +77,28 @@ def test_a_date_to_wait_for_counts_from_now() -> None:
     seconds = parse_retry_after(format_datetime(date, usegmt=True))
     assert seconds is not None
     assert 57 < seconds <= 60
+
+
+@given(st.decimals(0, 200_000, places=3))
+def test_seconds_to_wait_are_read_with_their_fraction_and_cut_to_a_day(seconds: Decimal) -> None:
+    assert parse_retry_after(f"{seconds}", NOW) == min(float(seconds), 86_400.0)
+    assert parse_retry_after(f"-{seconds}", NOW) == 0.0
+    assert parse_retry_after(f"{seconds:.0f}", NOW) == min(float(f"{seconds:.0f}"), 86_400.0)
+
+
+@given(st.integers(-400_000, 400_000), st.integers(-23, 23))
+def test_a_date_to_wait_for_is_read_in_each_of_its_spellings(ahead: int, hours: int) -> None:
+    date = datetime.fromtimestamp(NOW + ahead, timezone.utc)
+    elsewhere = date.astimezone(timezone(timedelta(hours=hours)))
+    spellings = [
+        format_datetime(date, usegmt=True),
+        format_datetime(date.replace(tzinfo=None)),  # "-0000"
+        format_datetime(elsewhere),
+        date.strftime("%A, %d-%b-%y %H:%M:%S GMT"),  # RFC 850
+        date.strftime("%a %b %e %H:%M:%S %Y"),  # asctime
+    ]
+    for text in spellings:
+        assert parse_retry_after(text, NOW) == min(max(ahead, 0), 86_400), text
 
 
 @given(st.text(max_size=40) | st.from_regex(r"-?[0-9]{1,400}(\.[0-9]{1,400})?", fullmatch=True))
