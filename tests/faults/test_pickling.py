@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections.abc import Callable
 
 import pytest
 from discovery import classes, modules
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 from samples import sample
 
 from prime_core.errors import PrimeError
+from prime_sandboxes import APIClient, AsyncSandboxClient, SandboxClient
 
 pytestmark = pytest.mark.usefixtures("clean_environment")
 
@@ -94,3 +96,11 @@ def test_every_client_and_handle_pickles_without_the_key(
     monkeypatch.setenv("PRIME_API_KEY", "pit_another")
     elsewhere = pickle.loads(data)
     assert getattr(elsewhere, "api_key", "pit_another") == "pit_another"
+
+
+@pytest.mark.parametrize("client", [AsyncSandboxClient, lambda key: SandboxClient(APIClient(key))])
+def test_a_fleet_does_not_pickle_since_two_would_delete_each_others_sandboxes(
+    client: Callable[[str], AsyncSandboxClient | SandboxClient],
+) -> None:
+    with pytest.raises(TypeError, match="pickle its client"):
+        pickle.dumps(client(KEY).fleet())

@@ -234,7 +234,7 @@ def test_an_exit_that_cannot_undo_is_bounded_in_time_and_says_so(
     """),
         str(server.port),
     )
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 14
     assert "Sandbox 'a' was left behind at exit" in done.err
 
 

@@ -314,6 +314,12 @@ class AsyncFleet:
                 results[sandbox_id] = None
         return results
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(
+            "a fleet can't be pickled: two with its label would delete each other's sandboxes; "
+            "pickle its client and make another fleet"
+        )
+
     async def __aenter__(self) -> Self:
         self._guard.enter()
         self._client._transport.want_streams(self._limit)
