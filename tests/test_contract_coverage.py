@@ -39,7 +39,6 @@ TO_COME = {
         "command_session_stream_input",
         "command_session_send_input",
     },
-    "egress": {"get_egress_policy", "set_egress_policy"},
     "SSH": {"create_ssh_session", "close_ssh_session"},
     "checkpoints": {
         "create_checkpoint",
@@ -48,15 +47,6 @@ TO_COME = {
         "get_checkpoint",
         "delete_checkpoint",
         "batch_get_checkpoints",
-    },
-    "private networks": {
-        "create_lan_network",
-        "list_lan_networks",
-        "get_lan_network",
-        "delete_lan_network",
-        "set_lan_rules",
-        "put_lan_member",
-        "remove_lan_member",
     },
     "volumes": {
         "create_sandbox_volume",

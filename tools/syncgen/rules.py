@@ -68,6 +68,7 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxResource": "SandboxClient",
         "prime_sandboxes.AsyncSandboxLifecycle": "SandboxClient",
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxNetworks": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
     },
 )

@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 from prime_core.deadlines import timeout_at
+from prime_core.per_loop import PerLoop
 
-__all__ = ["PollSchedule", "PollTimeout"]
+__all__ = ["PollSchedule", "PollTimeout", "close_schedules"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -212,3 +213,10 @@ class PollSchedule(Generic[K, V]):
             waiter.future.set_exception(PollTimeout(waiter.last_error))
         else:
             waiter.schedule(now)
+
+
+def close_schedules(schedules: PerLoop[PollSchedule[K, V]]) -> None:
+    """Ends every wait of a client's schedules, each on its own loop."""
+    for loop, schedule in schedules.pop_all():
+        if loop.is_running():
+            loop.call_soon_threadsafe(schedule.close)

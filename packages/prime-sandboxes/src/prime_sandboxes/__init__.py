@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
     from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
     from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
+    from prime_sandboxes.errors import LanMembershipError as LanMembershipError
+    from prime_sandboxes.errors import NetworkSyncTimeoutError as NetworkSyncTimeoutError
     from prime_sandboxes.errors import SandboxImagePullError as SandboxImagePullError
     from prime_sandboxes.errors import SandboxNotRunningError as SandboxNotRunningError
     from prime_sandboxes.errors import SandboxOOMError as SandboxOOMError
@@ -42,8 +44,13 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import BulkDeleteSandboxResponse as BulkDeleteSandboxResponse
     from prime_sandboxes.models import CommandResponse as CommandResponse
     from prime_sandboxes.models import CreateSandboxRequest as CreateSandboxRequest
+    from prime_sandboxes.models import EgressPolicyStatus as EgressPolicyStatus
     from prime_sandboxes.models import ErrorContext as ErrorContext
+    from prime_sandboxes.models import LanNetwork as LanNetwork
+    from prime_sandboxes.models import LanNetworkMember as LanNetworkMember
+    from prime_sandboxes.models import LanRule as LanRule
     from prime_sandboxes.models import Sandbox as Sandbox
+    from prime_sandboxes.models import SandboxEgressPolicy as SandboxEgressPolicy
     from prime_sandboxes.models import SandboxListResponse as SandboxListResponse
     from prime_sandboxes.models import SandboxStatus as SandboxStatus
     from prime_sandboxes.models import SandboxStatusLookupError as SandboxStatusLookupError
@@ -79,10 +86,16 @@ _EXPORTS = {
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "CreateSandboxRequest": "prime_sandboxes.models",
+    "EgressPolicyStatus": "prime_sandboxes.models",
     "ErrorContext": "prime_sandboxes.models",
     "Fleet": "prime_sandboxes._sync.fleet",
     "FleetCleanupError": "prime_sandboxes.errors",
     "ForbiddenError": "prime_core.errors",
+    "LanMembershipError": "prime_sandboxes.errors",
+    "LanNetwork": "prime_sandboxes.models",
+    "LanNetworkMember": "prime_sandboxes.models",
+    "LanRule": "prime_sandboxes.models",
+    "NetworkSyncTimeoutError": "prime_sandboxes.errors",
     "NotFoundError": "prime_core.errors",
     "Outcome": "prime_sandboxes.outcomes",
     "PaymentRequiredError": "prime_core.errors",
@@ -92,6 +105,7 @@ _EXPORTS = {
     "RateLimitError": "prime_core.errors",
     "Sandbox": "prime_sandboxes.models",
     "SandboxClient": "prime_sandboxes._sync.sandbox_client",
+    "SandboxEgressPolicy": "prime_sandboxes.models",
     "SandboxHandle": "prime_sandboxes._sync.fleet",
     "SandboxImagePullError": "prime_sandboxes.errors",
     "SandboxListResponse": "prime_sandboxes.models",

@@ -26,13 +26,13 @@ def check_labels(labels: Sequence[str] | None) -> list[str] | None:
     return found
 
 
-def check_id(sandbox_id: str) -> str:
+def check_id(value: str, name: str = "sandbox_id") -> str:
     """An id that can be sent; a wrong one must not spoil the batch that it travels in."""
-    if not isinstance(sandbox_id, str):
-        raise TypeError(f"sandbox_id is a string, not {type(sandbox_id).__name__}")
-    if not sandbox_id or not sandbox_id.isprintable():
-        raise ValueError(f"sandbox_id is an id such as sbx_7f3k2m, not {sandbox_id!r}")
-    return sandbox_id
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a string, not {type(value).__name__}")
+    if not value or not value.isprintable():
+        raise ValueError(f"{name} is an id such as sbx_7f3k2m, not {value!r}")
+    return value
 
 
 def check_count(name: str, value: int, *, least: int) -> int:

@@ -8,6 +8,8 @@ __all__ = [
     "BatchStatusUnsupportedError",
     "CommandTimeoutError",
     "FleetCleanupError",
+    "LanMembershipError",
+    "NetworkSyncTimeoutError",
     "SandboxImagePullError",
     "SandboxNotRunningError",
     "SandboxOOMError",
@@ -107,6 +109,30 @@ class CommandTimeoutError(PrimeError, RuntimeError):
 
 class BatchStatusUnsupportedError(APIError):
     """The platform has no route to read many states at once."""
+
+
+class NetworkSyncTimeoutError(PrimeError, TimeoutError):
+    """Network rules or a membership were saved, but are not in force in time.
+
+    The platform goes on trying; wait again, or read the state.
+    """
+
+
+class LanMembershipError(PrimeError, RuntimeError):
+    """A sandbox left its private network while somebody waited for it to be in force there.
+
+    Attributes:
+        sandbox_id: the sandbox; one that stops leaves its networks.
+        network_id: the network.
+    """
+
+    def __init__(self, sandbox_id: str, network_id: str) -> None:
+        super().__init__(
+            f"Sandbox {sandbox_id} is no member of the network {network_id} any more; "
+            "see whether it still runs"
+        )
+        self.sandbox_id = sandbox_id
+        self.network_id = network_id
 
 
 class FleetCleanupError(PrimeError):

@@ -9,6 +9,7 @@ CREATE_SCOPE = RateScope("sandbox-create", RateLimit(192, 10))
 READ_SCOPE = RateScope("sandbox-read")
 DELETE_SCOPE = RateScope("sandbox-delete")
 AUTH_SCOPE = RateScope("sandbox-auth")
+NETWORK_SCOPE = RateScope("sandbox-network")
 GATEWAY_SCOPE = RateScope("sandbox-gateway")
 
 CREATE_SANDBOX = Operation(
@@ -72,4 +73,72 @@ COMMAND_SESSION_SEND_SIGNAL = Operation(
     "/{user_ns}/{job_id}/command_session.CommandSession/SendSignal",
     "keyed",
     scope=GATEWAY_SCOPE,
+)
+
+# Outbound rules and private networks.
+GET_EGRESS_POLICY = Operation(
+    "get_egress_policy",
+    "GET",
+    "/api/v1/sandbox/{sandbox_id}/egress-policy",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+SET_EGRESS_POLICY = Operation(
+    "set_egress_policy",
+    "PUT",
+    "/api/v1/sandbox/{sandbox_id}/egress-policy",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+# Without a key a second create would make a second network.
+CREATE_LAN_NETWORK = Operation(
+    "create_lan_network",
+    "POST",
+    "/api/v1/sandbox/networks",
+    "unsafe",
+    scope=NETWORK_SCOPE,
+    team="body",
+)
+LIST_LAN_NETWORKS = Operation(
+    "list_lan_networks",
+    "GET",
+    "/api/v1/sandbox/networks",
+    "safe",
+    scope=NETWORK_SCOPE,
+    team="query",
+)
+GET_LAN_NETWORK = Operation(
+    "get_lan_network",
+    "GET",
+    "/api/v1/sandbox/networks/{network_id}",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+DELETE_LAN_NETWORK = Operation(
+    "delete_lan_network",
+    "DELETE",
+    "/api/v1/sandbox/networks/{network_id}",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+SET_LAN_RULES = Operation(
+    "set_lan_rules",
+    "PUT",
+    "/api/v1/sandbox/networks/{network_id}/rules",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+PUT_LAN_MEMBER = Operation(
+    "put_lan_member",
+    "PUT",
+    "/api/v1/sandbox/networks/{network_id}/members/{sandbox_id}",
+    "safe",
+    scope=NETWORK_SCOPE,
+)
+REMOVE_LAN_MEMBER = Operation(
+    "remove_lan_member",
+    "DELETE",
+    "/api/v1/sandbox/networks/{network_id}/members/{sandbox_id}",
+    "safe",
+    scope=NETWORK_SCOPE,
 )

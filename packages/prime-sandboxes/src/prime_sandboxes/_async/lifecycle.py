@@ -24,6 +24,7 @@ from prime_sandboxes.models import (
     SandboxListResponse,
     SandboxLogsResponse,
 )
+from prime_sandboxes.networks import PendingJoin
 from prime_sandboxes.operations import (
     BULK_DELETE_SANDBOXES,
     CREATE_SANDBOX,
@@ -52,6 +53,9 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
         cancelled, or the program ends, while the request may have left, the sandbox is
         deleted in the background. So it is after a failure that leaves the outcome open,
         unless the request has a key of its own: then send it again.
+
+        A ``lan_network_id`` is not sent: `wait_for_creation` and `bulk_wait_for_creation` of
+        this client join the sandbox to that network.
 
         Follows the documented page "sandboxes/lifecycle".
 
@@ -93,11 +97,17 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
         if created.gateway_auth is not None:
             self._gateway.seed(created.id, created.gateway_auth)
             created.gateway_auth = None
+        if request.lan_network_id is not None:
+            self._joins.note(created.id, PendingJoin(request.lan_network_id, request.lan_tags))
         return created
 
     async def _discard(self, sandbox_id: str) -> None:
         with contextlib.suppress(NotFoundError):
             await self._transport.request(DELETE_SANDBOX, path={"sandbox_id": sandbox_id})
+
+    def _forget(self, sandbox_id: str) -> None:
+        self._gateway.forget(sandbox_id)
+        self._joins.pop(sandbox_id, None)
 
     async def get(self, sandbox_id: str) -> Sandbox:
         """Reads a sandbox.
@@ -187,7 +197,7 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
             APIError: any other failure.
         """
         answer = await self._transport.request(DELETE_SANDBOX, path={"sandbox_id": sandbox_id})
-        self._gateway.forget(sandbox_id)
+        self._forget(sandbox_id)
         return answer
 
     async def bulk_delete(
@@ -246,7 +256,7 @@ class AsyncSandboxLifecycle(AsyncSandboxResource):
                 )
             )
         for sandbox_id in ids or ():
-            self._gateway.forget(sandbox_id)
+            self._forget(sandbox_id)
         return BulkDeleteSandboxResponse(
             succeeded=[key for answer in answers for key in answer.succeeded],
             failed=[failure for answer in answers for failure in answer.failed],

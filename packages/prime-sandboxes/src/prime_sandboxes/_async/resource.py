@@ -6,6 +6,7 @@ from prime_core._async.api_client import AsyncAPIClient
 from prime_core.errors import PrimeError
 from prime_sandboxes.gateway import Gateway
 from prime_sandboxes.models import ErrorContext
+from prime_sandboxes.networks import PendingJoins
 from prime_sandboxes.operations import GET_SANDBOX_ERROR_CONTEXT
 
 __all__ = ["AsyncSandboxResource"]
@@ -14,7 +15,7 @@ ERROR_CONTEXT_TIMEOUT = 10.0
 
 
 class AsyncSandboxResource:
-    """The connections of a client and the tokens of its sandboxes.
+    """The connections of a client, and what it knows of its sandboxes.
 
     Args:
         client: the connections.
@@ -24,6 +25,7 @@ class AsyncSandboxResource:
         self._client = client
         self._transport = client._share(self)
         self._gateway = Gateway(self._transport)
+        self._joins = PendingJoins()
 
     @property
     def client(self) -> AsyncAPIClient:

@@ -13,6 +13,7 @@ from prime_sandboxes._async.fleet import AsyncFleet
 from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
 from prime_sandboxes.arguments import check_labels
+from prime_sandboxes.networks import PendingJoins
 
 __all__ = ["AsyncSandboxClient"]
 
@@ -54,7 +55,7 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self.client)
+        return _restore, (type(self), self.client, self._joins)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> AsyncFleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.
@@ -89,5 +90,9 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
         return f"AsyncSandboxClient({self.client!r})"
 
 
-def _restore(cls: type[AsyncSandboxClient], client: AsyncAPIClient) -> AsyncSandboxClient:
-    return cls(client=client)
+def _restore(
+    cls: type[AsyncSandboxClient], client: AsyncAPIClient, joins: PendingJoins
+) -> AsyncSandboxClient:
+    restored = cls(client=client)
+    restored._joins.update(joins)
+    return restored

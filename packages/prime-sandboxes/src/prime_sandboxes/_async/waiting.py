@@ -10,9 +10,9 @@ from prime_core.concurrency import run_all
 from prime_core.errors import APIError, PrimeError
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
-from prime_core.polling import PollSchedule
+from prime_core.polling import PollSchedule, close_schedules
 from prime_sandboxes import commands, waiting
-from prime_sandboxes._async.resource import AsyncSandboxResource
+from prime_sandboxes._async.networks import AsyncSandboxNetworks
 from prime_sandboxes.arguments import check_count, check_id, check_ids, check_seconds
 from prime_sandboxes.errors import BatchStatusUnsupportedError, SandboxNotRunningError
 from prime_sandboxes.models import (
@@ -29,7 +29,7 @@ __all__ = ["AsyncSandboxWaiting"]
 REACHABILITY_TIMEOUT = 10.0
 
 
-class AsyncSandboxWaiting(AsyncSandboxResource):
+class AsyncSandboxWaiting(AsyncSandboxNetworks):
     """The part of the client that reads states and waits for them.
 
     Args:
@@ -44,9 +44,9 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
         )
 
     def _close_schedules(self) -> None:
-        for loop, schedule in self._schedules.pop_all():
-            if loop.is_running():
-                loop.call_soon_threadsafe(schedule.close)
+        close_schedules(self._schedules)
+        close_schedules(self._policy_schedules)
+        close_schedules(self._network_schedules)
 
     async def get_sandbox_statuses(self, sandbox_ids: Sequence[str]) -> BatchSandboxStatusResponse:
         """Reads the states of 1 to 100 sandboxes at once.
@@ -120,7 +120,9 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
     ) -> None:
         """Waits until a sandbox runs and its gateway runs commands.
 
-        All waits of a client share their questions to the platform.
+        All waits of a client share their questions to the platform. A sandbox that was created
+        with a ``lan_network_id`` by this client then joins that network, for which this waits
+        at most 120 s more.
 
         Follows the documented page "sandboxes/sdk".
 
@@ -134,7 +136,10 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
 
         Raises:
             SandboxNotRunningError: it ended, or a budget did; the subclass says why.
-            APIError: the states could not be read.
+            NetworkSyncTimeoutError: a ``TimeoutError``; the network's membership or rules are
+                not in force in time.
+            LanMembershipError: a ``RuntimeError``; it left the network meanwhile.
+            APIError: the states could not be read, or the network could not be joined.
         """
         check_id(sandbox_id)
         budget = waiting.waiting_budget(max_attempts)
@@ -146,6 +151,7 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
         await waiting.wait_until_reachable(
             self._check_reachable, sandbox_id, budget, stability_checks
         )
+        await self._join_network(sandbox_id)
 
     async def _check_reachable(self, sandbox_id: str) -> CommandResponse:
         command = "echo 'sandbox ready'"
@@ -162,6 +168,8 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
     ) -> dict[str, str]:
         """Waits until sandboxes run, without asking their gateways.
 
+        They join their networks as in `wait_for_creation`.
+
         Follows the documented page "sandboxes/sdk".
 
         Args:
@@ -174,15 +182,20 @@ class AsyncSandboxWaiting(AsyncSandboxResource):
 
         Raises:
             SandboxNotRunningError: the first that ended or did not run in time.
-            APIError: the states could not be read.
+            APIError: the states could not be read, or a network could not be joined.
         """
         budget = waiting.waiting_budget(max_attempts)
         check_seconds("image_build_timeout_seconds", image_build_timeout_seconds)
         schedule = self._schedules.get()
-        snapshots = await run_all(
-            waiting.wait_until_running(schedule, key, budget, image_build_timeout_seconds)
-            for key in check_ids(sandbox_ids)
-        )
+
+        async def wait(sandbox_id: str) -> SandboxStatusSnapshot:
+            snapshot = await waiting.wait_until_running(
+                schedule, sandbox_id, budget, image_build_timeout_seconds
+            )
+            await self._join_network(sandbox_id)
+            return snapshot
+
+        snapshots = await run_all(wait(sandbox_id) for sandbox_id in check_ids(sandbox_ids))
         return {snapshot.sandbox_id: str(snapshot.status) for snapshot in snapshots}
 
 

@@ -35,6 +35,9 @@ class SandboxLifecycle(SandboxResource):
         deleted in the background. So it is after a failure that leaves the outcome open,
         unless the request has a key of its own: then send it again.
 
+        A ``lan_network_id`` is not sent: `wait_for_creation` and `bulk_wait_for_creation` of
+        this client join the sandbox to that network.
+
         Follows the documented page "sandboxes/lifecycle".
 
         Args:

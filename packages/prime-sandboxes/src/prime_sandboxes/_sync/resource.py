@@ -12,7 +12,7 @@ __all__ = ["SandboxResource"]
 
 
 class SandboxResource(Facade[AsyncSandboxResource]):
-    """The connections of a client and the tokens of its sandboxes.
+    """The connections of a client, and what it knows of its sandboxes.
 
     Args:
         client: the connections.

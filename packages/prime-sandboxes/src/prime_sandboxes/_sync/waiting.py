@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from prime_core.sync import run
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
-from prime_sandboxes._sync.resource import SandboxResource
+from prime_sandboxes._sync.networks import SandboxNetworks
 from prime_sandboxes.models import BatchSandboxStatusResponse
 
 __all__ = ["SandboxWaiting"]
 
 
-class SandboxWaiting(SandboxResource):
+class SandboxWaiting(SandboxNetworks):
     """The part of the client that reads states and waits for them.
 
     Args:
@@ -46,7 +46,9 @@ class SandboxWaiting(SandboxResource):
     ) -> None:
         """Waits until a sandbox runs and its gateway runs commands.
 
-        All waits of a client share their questions to the platform.
+        All waits of a client share their questions to the platform. A sandbox that was created
+        with a ``lan_network_id`` by this client then joins that network, for which this waits
+        at most 120 s more.
 
         Follows the documented page "sandboxes/sdk".
 
@@ -60,7 +62,10 @@ class SandboxWaiting(SandboxResource):
 
         Raises:
             SandboxNotRunningError: it ended, or a budget did; the subclass says why.
-            APIError: the states could not be read.
+            NetworkSyncTimeoutError: a ``TimeoutError``; the network's membership or rules are
+                not in force in time.
+            LanMembershipError: a ``RuntimeError``; it left the network meanwhile.
+            APIError: the states could not be read, or the network could not be joined.
         """
         run(
             self._async.wait_for_creation(
@@ -76,6 +81,8 @@ class SandboxWaiting(SandboxResource):
     ) -> dict[str, str]:
         """Waits until sandboxes run, without asking their gateways.
 
+        They join their networks as in `wait_for_creation`.
+
         Follows the documented page "sandboxes/sdk".
 
         Args:
@@ -88,7 +95,7 @@ class SandboxWaiting(SandboxResource):
 
         Raises:
             SandboxNotRunningError: the first that ended or did not run in time.
-            APIError: the states could not be read.
+            APIError: the states could not be read, or a network could not be joined.
         """
         return run(
             self._async.bulk_wait_for_creation(

@@ -9,9 +9,13 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from prime_core.models import RequestModel
 from prime_sandboxes.models.egress import validate_egress_lists
+from prime_sandboxes.models.networks import check_lan_tags
 
-CREATE_TRANSPORT_FIELDS = frozenset({"idempotency_key", "team_id"})
-"""Fields of `CreateSandboxRequest` that its encoded body leaves out: the transport places them."""
+CREATE_TRANSPORT_FIELDS = frozenset({"idempotency_key", "team_id", "lan_network_id", "lan_tags"})
+"""Fields of `CreateSandboxRequest` that its encoded body leaves out.
+
+The transport places the key and the team; the network is joined by a call of its own.
+"""
 
 DEFAULT_DISK_SIZE_GB = 5.0
 
@@ -99,6 +103,9 @@ class CreateSandboxRequest(RequestModel):
         advanced_configs: server options.
         idempotency_key: 1 to 128 characters; creates that share it make one sandbox. `None` lets
             the client make a fresh one for each call.
+        lan_network_id: private network that the client joins it to while it waits for the
+            creation; see `wait_for_creation`. Never sent with the create.
+        lan_tags: the sandbox's tags there, at most 16.
         volumes: volumes to attach, at most 8, at paths that are distinct and not nested.
         vm: always true; sandboxes are microVMs.
 
@@ -132,6 +139,8 @@ class CreateSandboxRequest(RequestModel):
     region: str | None = None
     advanced_configs: AdvancedConfigs | None = None
     idempotency_key: str | None = Field(default=None, min_length=1, max_length=128)
+    lan_network_id: str | None = Field(default=None, min_length=1)
+    lan_tags: list[str] | None = None
     volumes: list[VolumeMount] | None = Field(default=None, max_length=8)
     vm: Literal[True] = True
 
@@ -155,6 +164,14 @@ class CreateSandboxRequest(RequestModel):
     @model_validator(mode="after")
     def _check_network(self) -> CreateSandboxRequest:
         validate_egress_lists(self.network_allowlist, self.network_denylist)
+        return self
+
+    @model_validator(mode="after")
+    def _check_lan(self) -> CreateSandboxRequest:
+        if self.lan_tags is not None:
+            if self.lan_network_id is None:
+                raise ValueError("lan_tags needs a lan_network_id")
+            check_lan_tags(self.lan_tags)
         return self
 
     @model_validator(mode="after")

@@ -1,10 +1,15 @@
-"""Checks of outbound network rules, shared by creation and by changes of a running sandbox."""
+"""Outbound network rules, of a new sandbox and of a running one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address
+from typing import ClassVar
+
+from pydantic import model_validator
+
+from prime_core.models import RequestModel, ResponseModel
 
 MAX_EGRESS_POLICY_ENTRIES = 1024
 DOMAIN_RULE_PORTS = (80, 443)
@@ -14,6 +19,55 @@ _PORTS = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 # Letters of any script: the platform turns international names into their ASCII form.
 _LABEL = re.compile(r"\w(?:[\w-]{0,61}\w)?")
 _PREFIX_LENGTH = re.compile(r"\d{1,2}", re.ASCII)
+
+
+class SandboxEgressPolicy(ResponseModel):
+    """The outbound rules of a sandbox, in the platform's spelling. One list at most is set.
+
+    Attributes:
+        allowlist: the only destinations that it may reach; `[]` is no network, DNS included.
+        denylist: the destinations that it may not reach; `[]` refuses none.
+    """
+
+    allowlist: list[str] | None = None
+    denylist: list[str] | None = None
+
+
+class EgressPolicyStatus(ResponseModel):
+    """The outbound rules as saved, and how far they are in force.
+
+    Attributes:
+        policy: the rules that were saved last.
+        generation: their number; it grows with each change.
+        applied_generation: number of the rules in force; -1 before the first.
+        applied: whether the saved rules are in force.
+    """
+
+    policy: SandboxEgressPolicy
+    generation: int
+    applied_generation: int
+    applied: bool
+
+
+class SetEgressPolicyRequest(RequestModel):
+    """The outbound rules that a running sandbox shall have.
+
+    Attributes:
+        allowlist: see `validate_egress_lists`; exactly one list is given.
+        denylist: likewise.
+    """
+
+    always_sent: ClassVar[frozenset[str]] = frozenset({"allowlist", "denylist"})
+
+    allowlist: list[str] | None = None
+    denylist: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _check_lists(self) -> SetEgressPolicyRequest:
+        if self.allowlist is None and self.denylist is None:
+            raise ValueError("give an allowlist or a denylist")
+        validate_egress_lists(self.allowlist, self.denylist)
+        return self
 
 
 def validate_egress_lists(allowlist: Sequence[str] | None, denylist: Sequence[str] | None) -> None:
