@@ -75,6 +75,7 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         start_delay=options.start_delay,
         gateway_delay=options.gateway_delay,
         image_build_time=options.image_build_time,
+        network_delay=options.network_delay,
         seed=options.seed,
         data_dir=options.data_dir,
         isolation=options.isolation,
@@ -113,6 +114,7 @@ def _settings() -> argparse.ArgumentParser:
         ("--start-delay", 0.0, "time between a create and RUNNING"),
         ("--gateway-delay", 0.0, "time between RUNNING and a gateway that answers"),
         ("--image-build-time", 0.0, "how long the first use of an image waits"),
+        ("--network-delay", 0.0, "time between a change of network rules and its effect"),
         ("--token-lifetime", 1800.0, "how long a gateway token is good for"),
         ("--latency", 0.0, "time that each request waits before it is processed"),
     ):

@@ -13,7 +13,7 @@ from prime_local.sandboxes.record import Owner, Sandbox, Status
 
 async def create_sandbox(call: Call) -> Reply:
     core = call.core
-    life, new = core.sandboxes.create(call.body, Owner(core.user_id, _team(call, call.body)))
+    life, new = core.sandboxes.create(call.body, Owner(core.user_id, team_of(call, call.body)))
     record = life.record
     auth = None
     if record.live and call.assumptions.create_token == "included":
@@ -26,7 +26,7 @@ async def create_sandbox(call: Call) -> Reply:
 
 async def list_sandboxes(call: Call) -> Reply:
     query = call.parameters
-    owner = _scope(call, query)
+    owner = scope_of(call, query)
     status, labels = query.get("status"), query.get("labels", ())
 
     def wanted(record: Sandbox) -> bool:
@@ -52,11 +52,11 @@ async def list_sandboxes(call: Call) -> Reply:
 
 
 async def get_sandbox(call: Call) -> Reply:
-    return Reply(_wire(call, _life(call).record))
+    return Reply(_wire(call, life_of(call).record))
 
 
 async def delete_sandbox(call: Call) -> Reply:
-    await call.core.sandboxes.delete([_life(call)])
+    await call.core.sandboxes.delete([life_of(call)])
     await call.core.saved()
     return Reply({"success": True, "message": "Sandbox deleted"})
 
@@ -68,7 +68,7 @@ async def bulk_delete_sandboxes(call: Call) -> Reply:
         raise PlatformError(400, "Give sandbox_ids or labels, not both")
     if body.get("all_users") and body.get("team_id") is None:
         raise PlatformError(400, "all_users needs team_id")
-    owner = _scope(call, body)
+    owner = scope_of(call, body)
     registry = call.core.sandboxes
     failed = []
     if ids is None:
@@ -107,11 +107,11 @@ async def batch_get_sandbox_statuses(call: Call) -> Reply:
 
 
 async def get_sandbox_logs(call: Call) -> Reply:
-    return Reply({"logs": _life(call).log})
+    return Reply({"logs": life_of(call).log})
 
 
 async def get_sandbox_error_context(call: Call) -> Reply:
-    record = _life(call).record
+    record = life_of(call).record
     return Reply(
         {
             "status": record.status.value,
@@ -122,7 +122,7 @@ async def get_sandbox_error_context(call: Call) -> Reply:
 
 
 async def create_sandbox_auth_token(call: Call) -> Reply:
-    record = _life(call).record
+    record = life_of(call).record
     if record.status is not Status.RUNNING:
         raise PlatformError(409, f"Sandbox is not running ({record.status.value})")
     return Reply(call.core.tokens.issue(record, call.gateway_url))
@@ -144,7 +144,7 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-def _life(call: Call) -> SandboxLife:
+def life_of(call: Call) -> SandboxLife:
     return call.core.sandboxes.get(call.parameters["sandbox_id"])
 
 
@@ -155,15 +155,15 @@ def _wire(call: Call, record: Sandbox) -> JsonObject:
     return wire
 
 
-def _scope(call: Call, asked: JsonObject) -> Owner:
+def scope_of(call: Call, asked: JsonObject) -> Owner:
     """Return whose sandboxes are meant; there is only one user here to be allowed."""
     core = call.core
     if asked.get("user_id") not in (None, core.user_id):
         raise PlatformError(403, "Team admin required")
-    return Owner(core.user_id, _team(call, asked))
+    return Owner(core.user_id, team_of(call, asked))
 
 
-def _team(call: Call, asked: JsonObject) -> str | None:
+def team_of(call: Call, asked: JsonObject) -> str | None:
     team: str | None = asked.get("team_id")
     if team is None and call.assumptions.team_header == "honoured":
         team = call.request.headers.get("X-Prime-Team-ID") or None

@@ -17,6 +17,8 @@ from prime_local.faults import FaultRule, FaultRules
 from prime_local.identifiers import Identifiers
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
+from prime_local.networks.fabric import Fabric
+from prime_local.networks.lans import LanNetworks
 from prime_local.refusals import Refusals
 from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
@@ -47,6 +49,7 @@ class Settings:
     start_delay: float = 0.0
     gateway_delay: float = 0.0
     image_build_time: float = 0.0
+    network_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
     isolation: WantedMode = "process"
@@ -90,6 +93,15 @@ class PlatformCore:
         self.faults.add(faults)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
         self.violations: list[str] = []
+        self.lans = LanNetworks(self.clock, self.identifiers, storage)
+        self.fabric = Fabric(
+            self.clock,
+            tasks,
+            premises.isolation,
+            self.lans,
+            settings.network_delay,
+            pretend=settings.assumptions.unenforced_rules == "applied",
+        )
         self._host = Host(
             clock=self.clock,
             identifiers=self.identifiers,
@@ -100,6 +112,7 @@ class PlatformCore:
             start_delay=settings.start_delay,
             gateway_delay=settings.gateway_delay,
             retained_sessions=settings.assumptions.retained_sessions,
+            begin_network=self.fabric.begin,
             on_change=storage.save,
             on_end=self._on_end,
         )
@@ -116,7 +129,7 @@ class PlatformCore:
         tasks = TaskSet()
         premises = await Premises.open(settings.isolation, settings.data_dir, tasks)
         try:
-            storage = Storage({}, ())
+            storage = Storage({}, (), {})
             if settings.data_dir is not None:
                 storage = await SqliteStorage.open(settings.data_dir / _STORAGE_NAME)
             try:
@@ -176,6 +189,7 @@ class PlatformCore:
         ended = self.sandboxes.clear()
         self.faults.clear()
         self._host.builds.clear()
+        self.lans.clear()
         self._storage.clear()
         self._begin()
         await self._gone(ended)
@@ -205,12 +219,14 @@ class PlatformCore:
         self.clock.advance(seconds)
         self._storage.save_facts(clock_ahead=str(self._ahead + self.clock.advanced))
         await self.sandboxes.settle()
+        await self.fabric.settle()
 
     async def close(self) -> None:
         """End every sandbox, kill what is left of them and delete its files.
 
         Takes at most about 5 s.
         """
+        self.fabric.close()
         ended = self.sandboxes.clear("platform_stopped")
         self.clock.close()
         async with contextlib.AsyncExitStack() as rest:
@@ -231,3 +247,4 @@ class PlatformCore:
         self.ledger.ended(deleted=deleted)
         self.limits.release(sandbox.resources)
         self.tokens.revoke(sandbox.id)
+        self.fabric.forget(sandbox.id)

@@ -26,6 +26,8 @@ class LocalPlatform:
         gateway_delay: seconds on the platform clock between RUNNING and a gateway that answers.
         image_build_time: seconds on the platform clock that the first use of an image waits,
             PENDING with a `pendingImageBuildId`.
+        network_delay: seconds on the platform clock between a change of network rules or members
+            and its effect.
         seed: makes ids and the API key repeatable.
         data_dir: folder that remembers the API key and the sandboxes' records for the next
             platform with it, and holds the sandboxes' files while they live; None to forget
@@ -59,6 +61,7 @@ class LocalPlatform:
         start_delay: float = 0.0,
         gateway_delay: float = 0.0,
         image_build_time: float = 0.0,
+        network_delay: float = 0.0,
         seed: int | None = None,
         data_dir: str | PathLike[str] | None = None,
         isolation: WantedMode = "process",
@@ -78,6 +81,7 @@ class LocalPlatform:
             start_delay=start_delay,
             gateway_delay=gateway_delay,
             image_build_time=image_build_time,
+            network_delay=network_delay,
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),
             isolation=isolation,

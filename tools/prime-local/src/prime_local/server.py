@@ -22,6 +22,7 @@ from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.faults import FaultRule
 from prime_local.gateway import routes as gateway_routes
+from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.spoiling import abort, reset, send_spoiled
 
@@ -47,7 +48,11 @@ class PlatformServer:
         self._core = core
         self._host = host
         self._port = port
-        self._handlers: dict[str, Handler] = {**control.HANDLERS, **gateway_routes.HANDLERS}
+        self._handlers: dict[str, Handler] = {
+            **control.HANDLERS,
+            **gateway_routes.HANDLERS,
+            **network_routes.HANDLERS,
+        }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
         app.router.add_route("*", "/{path:.*}", self._serve)
         app.on_response_prepare.append(self._set_headers)

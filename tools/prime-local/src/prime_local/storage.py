@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import json
 import logging
 import os
 import sqlite3
@@ -26,14 +27,22 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS sandboxes"
     " (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS objects (number INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
+    " id TEXT NOT NULL, record TEXT NOT NULL, UNIQUE (kind, id))",
 )
-_Opened = tuple[sqlite3.Connection, dict[str, str], list[Sandbox]]
+# By kind and id, oldest first.
+Objects = Mapping[str, Mapping[str, Mapping[str, Any]]]
+_Opened = tuple[sqlite3.Connection, dict[str, str], list[Sandbox], Objects]
 _SAVE_FACT = (
     "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 _SAVE_RECORD = (
     "INSERT INTO sandboxes (id, record) VALUES (?, ?)"
     " ON CONFLICT (id) DO UPDATE SET record = excluded.record"
+)
+_SAVE_OBJECT = (
+    "INSERT INTO objects (kind, id, record) VALUES (?, ?, ?)"
+    " ON CONFLICT (kind, id) DO UPDATE SET record = excluded.record"
 )
 
 
@@ -45,12 +54,15 @@ class _Batch:
     clear: bool = False
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    # By kind and id; None for what is deleted.
+    objects: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def carry(self, failed: _Batch) -> None:
         """Take over earlier changes that could not be written."""
         if not self.clear:
             self.clear = failed.clear
             self.records = {**failed.records, **self.records}
+            self.objects = {**failed.objects, **self.objects}
         self.facts = {**failed.facts, **self.facts}
 
 
@@ -58,15 +70,21 @@ class Storage:
     """What a platform remembers beyond its end: without a data directory, nothing.
 
     The platform works on what it holds in memory, and only tells the storage. `facts` and
-    `records`, oldest first, are what an earlier platform told.
+    `records`, oldest first, and `objects` of other kinds are what an earlier platform told.
     """
 
-    def __init__(self, facts: Mapping[str, str], records: Sequence[Sandbox]) -> None:
+    def __init__(
+        self, facts: Mapping[str, str], records: Sequence[Sandbox], objects: Objects
+    ) -> None:
         self.facts = facts
         self.records = records
+        self.objects = objects
 
     def save(self, record: Sandbox) -> None:
         """Note the present state of a sandbox, to be written soon."""
+
+    def save_object(self, kind: str, object_id: str, row: Mapping[str, Any] | None) -> None:
+        """Note the present state of anything else, as JSON; None when it is deleted."""
 
     def save_facts(self, **facts: str) -> None:
         """Note facts about the platform itself, to be written soon."""
@@ -90,8 +108,9 @@ class SqliteStorage(Storage):
         thread: ThreadPoolExecutor,
         facts: Mapping[str, str],
         records: Sequence[Sandbox],
+        objects: Objects,
     ) -> None:
-        super().__init__(facts, records)
+        super().__init__(facts, records, objects)
         self._connection = connection
         self._thread = thread
         self._tasks = TaskSet()
@@ -110,16 +129,20 @@ class SqliteStorage(Storage):
         thread = ThreadPoolExecutor(1, thread_name_prefix="prime-local-storage")
         opening = thread.submit(_open, path)
         try:
-            connection, facts, records = await asyncio.wrap_future(opening)
+            connection, facts, records, objects = await asyncio.wrap_future(opening)
         except BaseException:
             opening.add_done_callback(_close_opened)
             thread.shutdown(wait=False)
             raise
-        return cls(connection, thread, facts, records)
+        return cls(connection, thread, facts, records, objects)
 
     def save(self, record: Sandbox) -> None:
         # A copy: the record may change again while a thread writes it.
         self._batch().records[record.id] = dict(vars(record))
+
+    def save_object(self, kind: str, object_id: str, row: Mapping[str, Any] | None) -> None:
+        text = None if row is None else json.dumps(row, separators=(",", ":"))
+        self._batch().objects[kind, object_id] = text
 
     def save_facts(self, **facts: str) -> None:
         self._batch().facts.update(facts)
@@ -127,6 +150,7 @@ class SqliteStorage(Storage):
     def clear(self) -> None:
         batch = self._batch()
         batch.records.clear()
+        batch.objects.clear()
         batch.clear = True
 
     async def written(self) -> None:
@@ -205,7 +229,13 @@ def _open(path: Path) -> _Opened:
         connection.execute("COMMIT")
         facts = dict(connection.execute("SELECT name, value FROM facts"))
         rows = connection.execute("SELECT record FROM sandboxes ORDER BY number")
-        return connection, facts, [load_record(text) for (text,) in rows]
+        records = [load_record(text) for (text,) in rows]
+        objects: dict[str, dict[str, Any]] = {}
+        for kind, key, text in connection.execute(
+            "SELECT kind, id, record FROM objects ORDER BY number"
+        ):
+            objects.setdefault(kind, {})[key] = json.loads(text)
+        return connection, facts, records, objects
     except sqlite3.Error as error:
         connection.close()
         busy = "locked" in str(error)
@@ -228,7 +258,13 @@ def _write(connection: sqlite3.Connection, batch: _Batch) -> None:
     try:
         if batch.clear:
             connection.execute("DELETE FROM sandboxes")
+            connection.execute("DELETE FROM objects")
         connection.executemany(_SAVE_RECORD, rows)
+        for (kind, key), text in batch.objects.items():
+            if text is None:
+                connection.execute("DELETE FROM objects WHERE kind = ? AND id = ?", (kind, key))
+            else:
+                connection.execute(_SAVE_OBJECT, (kind, key, text))
         connection.executemany(_SAVE_FACT, batch.facts.items())
         connection.execute("COMMIT")
     finally:

@@ -33,6 +33,8 @@ class Host:
             build, and RUNNING.
         gateway_delay: seconds on the platform clock between RUNNING and an answering gateway.
         retained_sessions: how many ended commands of a sandbox can still be attached to.
+        begin_network: brings a sandbox's network rules into force before it runs; returns what to
+            wait for, None for nothing.
         on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
     """
@@ -46,6 +48,7 @@ class Host:
     start_delay: float
     gateway_delay: float
     retained_sessions: int
+    begin_network: Callable[[SandboxLife], Awaitable[None] | None]
     on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
@@ -111,6 +114,19 @@ class SandboxLife:
     def resume(self) -> bool:
         """Move from PAUSED back to RUNNING; returns whether it was PAUSED."""
         return self._switch(Status.PAUSED, Status.RUNNING)
+
+    def replace_egress(self, allowlist: list[str] | None, denylist: list[str] | None) -> None:
+        """Save other outbound rules, which are not in force yet."""
+        record = self.record
+        record.network_allowlist, record.network_denylist = allowlist, denylist
+        record.egress_generation += 1
+        self._enter(record.status)
+
+    def egress_in_force(self, generation: int) -> None:
+        """Note that the outbound rules of a generation are in force."""
+        if generation > self.record.egress_applied:
+            self.record.egress_applied = generation
+            self._host.on_change(self.record)
 
     def start_session(
         self, session_uuid: str | None, command: Command, timeout: float | None
@@ -232,6 +248,7 @@ class SandboxLife:
         box = Box(record.id, record.resources)
         opening = self._host.isolation.open(box, self._in_trouble)
         if opening is None:
+            self._host.begin_network(self)
             self._run()
         else:
             self._machine_used = True
@@ -240,6 +257,8 @@ class SandboxLife:
     async def _open(self, opening: Awaitable[None]) -> None:
         try:
             await opening
+            if (connecting := self._host.begin_network(self)) is not None:
+                await connecting
         except IsolationError as error:
             self.end(Status.ERROR, error=("START_FAILED", f"The sandbox did not start: {error}"))
         else:

@@ -93,6 +93,7 @@ class ProcessMode:
 
     def __init__(self, root: Path, executor: Executor, trees: TreeKiller) -> None:
         self.name: Literal["process"] = "process"
+        self.links = None
         self._root = root
         self._bin = install_interpreter(root / "python")
         self._executor = executor

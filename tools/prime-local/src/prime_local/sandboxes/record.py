@@ -61,6 +61,8 @@ class Sandbox:
     labels: tuple[str, ...] = ()
     network_allowlist: list[str] | None = None
     network_denylist: list[str] | None = None
+    egress_generation: int = 0
+    egress_applied: int = -1
     advanced_configs: JsonObject | None = None
     region: str | None = None
     vm: bool = True
@@ -115,6 +117,15 @@ class Sandbox:
             "teamId": self.owner.team_id,
             "region": self.region,
             "pendingImageBuildId": self.pending_image_build_id,
+        }
+
+    def to_egress_wire(self) -> JsonObject:
+        """Return the `EgressPolicyStatus` object of the contract."""
+        return {
+            "policy": {"allowlist": self.network_allowlist, "denylist": self.network_denylist},
+            "generation": self.egress_generation,
+            "applied_generation": self.egress_applied,
+            "applied": self.egress_applied == self.egress_generation,
         }
 
     def to_status_wire(self) -> JsonObject:

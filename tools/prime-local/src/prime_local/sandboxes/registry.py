@@ -14,6 +14,7 @@ from prime_local.contract.document import JsonObject
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, Resources
+from prime_local.networks.entries import canonical
 from prime_local.sandboxes.images import names_other_registry
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
@@ -181,8 +182,8 @@ class SandboxRegistry:
             environment_vars=body.get("environment_vars"),
             secrets=body.get("secrets", {}),
             labels=tuple(body.get("labels", ())),
-            network_allowlist=body.get("network_allowlist"),
-            network_denylist=body.get("network_denylist"),
+            network_allowlist=canonical(body.get("network_allowlist")),
+            network_denylist=canonical(body.get("network_denylist")),
             advanced_configs=body.get("advanced_configs"),
             region=body.get("region"),
             vm=body.get("vm", True),
@@ -207,6 +208,11 @@ def _refuse_impossible(body: JsonObject) -> None:
     idle, lifetime = body.get("idle_timeout_minutes"), body.get("timeout_minutes", 60)
     if idle is not None and 0 < lifetime < idle:
         problems.append(("idle_timeout_minutes", "Must not exceed timeout_minutes"))
+    for name in ("network_allowlist", "network_denylist"):
+        try:
+            canonical(body.get(name))
+        except ValueError as error:
+            problems.append((name, str(error)))
     if any("\0" in word for word in _start_words(body)):
         problems.append(("start_command", "Must not hold NUL"))
     if problems:

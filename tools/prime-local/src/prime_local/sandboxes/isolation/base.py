@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Literal, Protocol
 
 from prime_local.limits import Resources
@@ -28,11 +29,40 @@ class Box:
     resources: Resources
 
 
+class Links(Protocol):
+    """Connects sandboxes to a network of the platform's own, which filters what passes."""
+
+    async def connect(self, sandbox_id: str, address: IPv4Address) -> None:
+        """Give a sandbox that is open an address; nothing reaches or leaves it yet.
+
+        Raises:
+            IsolationError: it cannot be done.
+        """
+
+    async def enforce(self, ruleset: str) -> None:
+        """Replace the filter; see `networks.ruleset`.
+
+        Raises:
+            IsolationError: it cannot be done, and the filter of before holds.
+        """
+
+    async def tell_names(self, sandbox_id: str, hosts: str) -> None:
+        """Replace the /etc/hosts of a sandbox that is open.
+
+        Raises:
+            OSError: it cannot be done.
+        """
+
+
 class Isolation(Protocol):
     """Makes sandboxes, starts commands in them and ends them."""
 
     @property
     def name(self) -> ModeName: ...
+
+    @property
+    def links(self) -> Links | None:
+        """What can connect sandboxes; None where nothing can."""
 
     def workspace(self, sandbox_id: str) -> str:
         """Return the folder that commands work in, as they see it."""

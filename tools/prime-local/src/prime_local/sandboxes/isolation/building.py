@@ -20,6 +20,9 @@ from prime_local.sandboxes.isolation.view import (
     overlay_root_arguments,
 )
 
+# A sandbox's own /etc/hosts, in its folder.
+HOSTS = "hosts"
+_SYSTEM_HOSTS = "/etc/hosts"
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup")
 # Process 1 of a sandbox: bash reaps every orphan, and cannot be killed from inside. It waits on
 # a pipe whose both ends are its own. It says on descriptor 3 that all is set up.
@@ -123,6 +126,7 @@ class Builder:
             for name in ("upper", "work", "merged"):
                 (folder / name).mkdir()
             arguments = overlay_root_arguments(self._view, str(folder / "merged"))
+        arguments += _own_hosts(folder, sandbox, "--ro-bind" if self._groups is None else "--bind")
         for name in _NAMESPACES:
             arguments.append(f"--unshare-{name}")
         arguments += ["--uid", "0", "--gid", "0", "--hostname", sandbox, "--chdir", "/"]
@@ -135,6 +139,15 @@ class Builder:
                 _mount_overlay(folder)
 
         return _spawn([self._bubblewrap, *arguments], prepare)
+
+
+def _own_hosts(folder: Path, sandbox: str, bind: str) -> list[str]:
+    """Return bubblewrap's arguments for names that the platform can change from outside."""
+    if not os.path.exists(_SYSTEM_HOSTS):
+        return []
+    (folder / HOSTS).write_text(f"127.0.0.1 localhost {sandbox}\n")
+    (folder / HOSTS).chmod(0o644)
+    return [bind, str(folder / HOSTS), _SYSTEM_HOSTS]
 
 
 def _mount_overlay(folder: Path) -> None:

@@ -99,7 +99,8 @@ async def _try(name: Literal["full", "bwrap"], place: Place) -> ConfinedMode:
     _check_machine(name, place)
     mode = ConfinedMode(name, place.root, place.executor, place.trees)
     try:
-        await mode.start(place.groups if name == "full" else None, list(place.private))
+        groups = place.groups if name == "full" else None
+        await mode.start(place.instance, groups, list(place.private))
         await asyncio.wait_for(_spawn_trial(mode, place), _TRIAL_SECONDS)
     except asyncio.TimeoutError:
         await mode.close()

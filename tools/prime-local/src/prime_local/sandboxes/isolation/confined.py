@@ -18,7 +18,8 @@ from typing import Literal, TypeVar
 from prime_local.sandboxes.commands import Command, CommandFault
 from prime_local.sandboxes.isolation.base import Box, IsolationError, OnTrouble
 from prime_local.sandboxes.isolation.cgroups import PROCESSES, PlatformGroups, remove_groups
-from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink
+from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink, memory_file
+from prime_local.sandboxes.isolation.links import LauncherLinks
 from prime_local.sandboxes.isolation.view import PYTHON, WORKSPACE
 from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
 from prime_local.sandboxes.removal import remove_tree
@@ -29,6 +30,8 @@ T = TypeVar("T")
 logger = logging.getLogger("prime_local")
 
 _ACCOUNT = "root"
+# Where programs for networks are, also when the account's PATH leaves that out.
+_TOOLS = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 _GIB = 1024**3
 # More than a machine has processors only makes them wait for each other.
 _BUILT_AT_ONCE = 8
@@ -70,13 +73,17 @@ class ConfinedMode:
         self._sandboxes: dict[str, _Confined] = {}
         self._building = asyncio.Semaphore(_BUILT_AT_ONCE)
         self._launcher: LauncherLink | None = None
+        self.links: LauncherLinks | None = None
         self._groups: PlatformGroups | None = None
         self._lost = False
 
-    async def start(self, groups: PlatformGroups | None, private: list[Path]) -> None:
+    async def start(
+        self, instance: str, groups: PlatformGroups | None, private: list[Path]
+    ) -> None:
         """Start the launcher.
 
         Args:
+            instance: the platform's name on this machine.
             groups: the platform's control groups, in mode `full`.
             private: folders that no sandbox must see.
 
@@ -92,9 +99,21 @@ class ConfinedMode:
             "root": str(self._root),
             "private": [str(folder) for folder in private],
             "group": groups and groups.name,
+            "network": self._plan_network(instance),
         }
         self._groups = groups
         self._launcher = await LauncherLink.start(settings, self._on_event)
+
+    def _plan_network(self, instance: str) -> dict[str, str] | None:
+        """Return what the launcher needs to connect sandboxes; None where it could not."""
+        found = {name: shutil.which(name, path=_TOOLS) for name in ("ip", "nft")}
+        missing = [name for name, path in found.items() if path is None]
+        if os.geteuid() != 0 or missing:
+            logger.info("sandboxes get no network: %s", ", ".join(missing) or "it needs root")
+            return None
+        self.links = LauncherLinks(self._send, self._root, self._executor)
+        # Names of interfaces have at most 15 characters.
+        return {"link": f"prime-{instance[:8]}", **{key: path or "" for key, path in found.items()}}
 
     def workspace(self, sandbox_id: str) -> str:
         return WORKSPACE
@@ -124,7 +143,7 @@ class ConfinedMode:
             "env": _environment(sandbox_id, command, tree),
         }
         stdout, stderr, status = os.pipe(), os.pipe(), os.pipe()
-        theirs = [_memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
+        theirs = [memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
         self._send(theirs, request="start", sandbox=sandbox_id, command=name)
         try:
             pid = await asyncio.wait_for(_read_status(status[0]), _START_SECONDS)
@@ -209,8 +228,14 @@ class ConfinedMode:
         kind = event["event"]
         if kind == "lost":
             self._lost = True
+            if self.links is not None:
+                self.links.lost()
             for sandbox in list(self._sandboxes.values()):
                 self._closed(sandbox, "the launcher ended")
+            return
+        if kind == "done":
+            assert self.links is not None
+            self.links.done(event["task"], event["fault"])
             return
         found = self._sandboxes.get(event["sandbox"])
         if found is None:
@@ -264,15 +289,6 @@ def _environment(sandbox_id: str, command: Command, tree: str) -> dict[str, str]
 
 def _last(tree: str) -> str:
     return tree.rpartition(":")[2]
-
-
-def _memory_file(content: bytes) -> int:
-    """Return a descriptor to read some bytes from: a packet could not hold many."""
-    descriptor = os.memfd_create("command")
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
 
 
 async def _read_status(descriptor: int) -> int:

@@ -33,8 +33,10 @@ from prime_local.sandboxes.isolation.cgroups import (
     find_hierarchies,
 )
 from prime_local.sandboxes.isolation.entering import Entrance, EntryRefused, Program, Streams
+from prime_local.sandboxes.isolation.hub import Hub, Programs
 from prime_local.sandboxes.isolation.protocol import PACKET_BYTES
 from prime_local.sandboxes.isolation.view import HostView
+from prime_local.sandboxes.isolation.workers import Workers
 
 _CHORE_PAUSE_SECONDS = 0.003
 _CHORE_SECONDS = 5.0
@@ -76,14 +78,22 @@ class Launcher:
         null: a descriptor of the null device.
         builder: makes sandboxes.
         groups: control groups for them, or None.
+        hub: connects them, or None.
     """
 
     def __init__(
-        self, link: socket.socket, null: int, builder: Builder, groups: PlatformGroups | None
+        self,
+        link: socket.socket,
+        null: int,
+        builder: Builder,
+        groups: PlatformGroups | None,
+        hub: Hub | None,
     ) -> None:
         self._link = link
         self._builder = builder
         self._groups = groups
+        self._hub = hub
+        self._workers = Workers(lambda task, fault: self._tell("done", task=task, fault=fault))
         self._entrance = Entrance()
         self._null = null
         self._inmates: dict[str, Inmate] = {}
@@ -100,6 +110,9 @@ class Launcher:
             "signal": self._signal,
             "kill": self._kill,
             "close": self._close,
+            "open_hub": self._open_hub,
+            "connect": self._connect,
+            "enforce": self._enforce,
         }
 
     def run(self) -> None:
@@ -197,6 +210,24 @@ class Launcher:
             inmate.closing = True
             self._kill_processes(inmate)
 
+    def _open_hub(self, *, task: int) -> None:
+        assert self._hub is not None
+        self._workers.start(task, self._hub.open)
+
+    def _connect(self, *, task: int, sandbox: str, address: str, number: int) -> None:
+        assert self._hub is not None
+        hub, inmate = self._hub, self._inmates.get(sandbox)
+        if inmate is None or inmate.first is None:
+            self._tell("done", task=task, fault="the sandbox has ended")
+            return
+        first = inmate.first
+        self._workers.start(task, lambda: hub.connect(first, address, number))
+
+    def _enforce(self, ruleset: int, *, task: int) -> None:
+        assert self._hub is not None
+        hub = self._hub
+        self._workers.start(task, lambda: hub.enforce(ruleset))
+
     def _built(self, inmate: Inmate, building: Unfinished) -> None:
         self._selector.unregister(building.ready)
         try:
@@ -255,6 +286,8 @@ class Launcher:
                 self._command_ended(*running, os.waitstatus_to_exitcode(status))
             elif (inmate := self._monitors.pop(pid, None)) is not None:
                 self._monitor_ended(inmate)
+            else:
+                self._workers.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _command_ended(self, inmate: Inmate, command: str, returncode: int) -> None:
         del inmate.commands[command]
@@ -360,8 +393,11 @@ def _make(link: socket.socket, settings: dict[str, Any]) -> Launcher:
         groups.create()
         # Root's further groups would open files that root without capabilities cannot.
         os.setgroups([])
+    hub = None
+    if (network := settings["network"]) is not None:
+        hub = Hub(Programs(network["ip"], network["nft"]), network["link"])
     builder = Builder(settings["bubblewrap"], root, view, groups)
     builder.prepare()
     # Forked children share what is never looked at again.
     gc.freeze()
-    return Launcher(link, null, builder, groups)
+    return Launcher(link, null, builder, groups, hub)

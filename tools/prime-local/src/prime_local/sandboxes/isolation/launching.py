@@ -158,6 +158,15 @@ def _spawn(link: socket.socket) -> subprocess.Popen[bytes]:
     )
 
 
+def memory_file(content: bytes) -> int:
+    """Return a descriptor to read some bytes from: a packet could not hold many."""
+    descriptor = os.memfd_create("command")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
 def _close(descriptors: Sequence[int]) -> None:
     for descriptor in descriptors:
         with contextlib.suppress(OSError):

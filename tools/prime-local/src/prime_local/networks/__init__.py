@@ -1,0 +1,1 @@
+"""Outbound rules of sandboxes, and private networks between them."""
