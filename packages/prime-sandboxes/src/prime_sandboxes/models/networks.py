@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
 
 from prime_core.models import RequestModel, ResponseModel, UtcDatetime
 
@@ -19,11 +26,10 @@ RESERVED_PORTS = (49983, 2222)
 _TAG = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
-class LanRule(ResponseModel):
+class LanRule(RequestModel):
     """Who may open TCP connections to whom in a private network, and on which ports.
 
-    Follows the page "sandboxes/networks", "Rules". A rule is checked when it is sent, so that
-    those of a newer platform can be read.
+    Follows the page "sandboxes/networks", "Rules".
 
     Attributes:
         from_: `*` for every member, `tag:<name>` for members that carry the tag, or `internet`
@@ -31,11 +37,38 @@ class LanRule(ResponseModel):
         to: `*` or `tag:<name>`.
         ports: 1 to 64 ports; `None` is every port. An `internet` rule must name its ports, and
             not 49983 or 2222.
+
+    Raises:
+        pydantic.ValidationError: a `ValueError`; it is no such rule.
     """
+
+    is_checked: ClassVar[bool] = True
 
     from_: str = Field(validation_alias="from", serialization_alias="from")
     to: str
     ports: list[int] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> LanRule:
+        problem = _problem_of(self) if self.is_checked else None
+        if problem:
+            raise ValueError(problem)
+        return self
+
+
+class _NewerLanRule(LanRule):
+    """A rule of a newer platform: it is kept as it is, and so sent back."""
+
+    model_config = ConfigDict(extra="allow")
+
+    is_checked: ClassVar[bool] = False
+
+
+def _read_rule(value: object) -> object:
+    try:
+        return LanRule.model_validate(value)
+    except ValueError:
+        return _NewerLanRule.model_validate(value)
 
 
 class LanNetworkMember(ResponseModel):
@@ -69,7 +102,7 @@ class LanNetwork(ResponseModel):
     id: str
     name: str
     team_id: str | None = None
-    rules: list[LanRule]
+    rules: list[Annotated[LanRule, BeforeValidator(_read_rule)]]
     version: int
     synced: bool
     created_at: UtcDatetime
@@ -102,19 +135,7 @@ def check_lan_tags(tags: Sequence[str]) -> list[str]:
     return found
 
 
-def _check_rules(rules: list[LanRule]) -> list[LanRule]:
-    if len(rules) > MAX_LAN_RULES:
-        raise ValueError(f"a network has at most {MAX_LAN_RULES} rules, not {len(rules)}")
-    for position, rule in enumerate(rules):
-        problem = _problem_of(rule)
-        if problem:
-            raise ValueError(f"rules[{position}]: {problem}")
-    return rules
-
-
 def _problem_of(rule: LanRule) -> str | None:
-    if rule.model_extra:
-        return f"unknown field {min(rule.model_extra)!r}"
     public = rule.from_ == "internet"
     if not public and not _is_selector(rule.from_):
         return "from_ is '*', 'tag:<name>' or 'internet'"
@@ -123,7 +144,7 @@ def _problem_of(rule: LanRule) -> str | None:
     if rule.ports is None:
         return "an internet rule must name its ports" if public else None
     if not 1 <= len(rule.ports) <= MAX_LAN_PORTS:
-        return f"ports holds 1 to {MAX_LAN_PORTS} ports; leave it out for every port"
+        return f"ports holds 1 to {MAX_LAN_PORTS}; leave it out for every port"
     if not all(1 <= port <= 65_535 for port in rule.ports):
         return "ports go from 1 to 65535"
     if public and not set(rule.ports).isdisjoint(RESERVED_PORTS):
@@ -146,12 +167,7 @@ class CreateLanNetworkRequest(RequestModel):
     omits_null: ClassVar[bool] = True
 
     name: str = Field(min_length=1, max_length=128)
-    rules: list[LanRule] | None = None
-
-    @field_validator("rules")
-    @classmethod
-    def _check_rules(cls, value: list[LanRule] | None) -> list[LanRule] | None:
-        return None if value is None else _check_rules(value)
+    rules: list[SerializeAsAny[LanRule]] | None = Field(default=None, max_length=MAX_LAN_RULES)
 
 
 class SetLanRulesRequest(RequestModel):
@@ -161,12 +177,7 @@ class SetLanRulesRequest(RequestModel):
         rules: at most 256, in place of all before; `[]` blocks everything.
     """
 
-    rules: list[LanRule]
-
-    @field_validator("rules")
-    @classmethod
-    def _check_rules(cls, value: list[LanRule]) -> list[LanRule]:
-        return _check_rules(value)
+    rules: list[SerializeAsAny[LanRule]] = Field(max_length=MAX_LAN_RULES)
 
 
 class PutLanMemberRequest(RequestModel):

@@ -63,6 +63,8 @@ class Hub:
         def work() -> None:
             kernel.setns(namespace, kernel.CLONE_NEWNET)
             _forbid_ipv6()
+            # Refusals come at once, however many there are.
+            _set("ipv4/icmp_ratelimit", "0")
             own = self._free_address()
             here = [
                 f"link add {self._link} type veth peer name {UPLINK} netns {os.getpid()}",
