@@ -51,6 +51,15 @@ class SandboxClient:
     def bulk_wait_for_creation(
         self, sandbox_ids, max_attempts=60, image_build_timeout_seconds=3000
     ): ...
+    def get_network(self, sandbox_id): ...
+    def set_network(self, sandbox_id, *, allow=None, deny=None): ...
+    def create_lan_network(self, name, team_id=None, rules=None): ...
+    def list_lan_networks(self, team_id=None): ...
+    def get_lan_network(self, network_id): ...
+    def delete_lan_network(self, network_id): ...
+    def set_lan_rules(self, network_id, rules): ...
+    def add_lan_member(self, network_id, sandbox_id, tags=None): ...
+    def remove_lan_member(self, network_id, sandbox_id): ...
 class AsyncAPIClient(APIClient):
     def aclose(self): ...
 class AsyncSandboxClient(SandboxClient):
@@ -97,6 +106,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "region": None,
         "advanced_configs": None,
         "idempotency_key": None,
+        "lan_network_id": None,
+        "lan_tags": None,
         "volumes": None,
     },
     "StartCommand": {"executable": ..., "args": []},
@@ -134,6 +145,17 @@ MODELS: dict[str, dict[str, Any]] = {
         "all_users": False,
     },
     "BulkDeleteSandboxResponse": dict.fromkeys(["succeeded", "failed", "message"], ...),
+    "SandboxEgressPolicy": {"allowlist": None, "denylist": None},
+    "EgressPolicyStatus": dict.fromkeys(
+        ["policy", "generation", "applied_generation", "applied"], ...
+    ),
+    "LanRule": {"from_": ..., "to": ..., "ports": None},
+    "LanNetworkMember": dict.fromkeys(["sandbox_id", "tags", "synced"], ...),
+    "LanNetwork": {
+        **dict.fromkeys(["id", "name", "rules", "version", "synced", "created_at"], ...),
+        "team_id": None,
+        "members": None,
+    },
     "CommandResponse": dict.fromkeys(["stdout", "stderr", "exit_code"], ...),
 }
 
