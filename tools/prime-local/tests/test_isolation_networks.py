@@ -413,3 +413,43 @@ async def test_nothing_is_left_on_this_machine(
                 os.kill(platform.pid, signal.SIGKILL)
                 await until_unlinked(before)
     await until_unlinked(before)
+
+
+async def ask(
+    platform: PlatformProcess, box: Any, port: int, request: str = "GET /a%20b?c=d HTTP/1.0"
+) -> str:
+    """Return the answer of a public port; names below `.localhost` may not resolve here."""
+    host = platform.public_url.format(port=port, sandbox_id=box["id"]).removeprefix("http://")
+    _, _, public = host.partition(":")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(public))
+    try:
+        writer.write(f"{request}\r\nHost: {host}\r\nX-Mine: yes\r\n\r\n".encode())
+        return (await asyncio.wait_for(reader.read(), 10)).decode()
+    finally:
+        writer.close()
+
+
+async def test_ports_that_a_rule_exposes_are_served_outside(
+    client: RawClient, platform_of_mode: PlatformOfMode
+) -> None:
+    platform = platform_of_mode("full")
+    box, other = await client.running(), await client.running()
+    await client.run(box, "cd /tmp && (python -m http.server 8080 >log 2>&1 &)")
+    await client.run(box, "cd /tmp && (python -m http.server 8081 -b 127.0.0.1 >/dev/null 2>&1 &)")
+    await client.run(box, "mkdir '/tmp/a b'; until curl -s localhost:8080; do sleep 0.05; done")
+    lan = await Lan.make(client)
+    for member in (box, other):
+        await lan.join(member, "web" if member is box else "db")
+    assert "404 Not Found" in await ask(platform, box, 8080), "`*` exposes nothing"
+    await lan.rule(("internet", "tag:web", [8080, 8081]))
+    answer = await ask(platform, box, 8080)
+    assert answer.startswith("HTTP/1.0 301 ")
+    assert "Location: /a%20b/?c=d" in answer, "path and query arrive as they are"
+    assert "502 Bad Gateway" in await ask(platform, box, 8081), "loopback only"
+    not_exposed = await ask(platform, box, 8082)
+    assert not_exposed.startswith("HTTP/1.1 404 ")
+    assert not_exposed.endswith("Port not exposed")
+    assert await ask(platform, other, 8080) == not_exposed
+    assert await ask(platform, {"id": "sbx_none"}, 8080) == not_exposed
+    await client.call("DELETE", f"{lan.path}/members/{box['id']}")
+    assert await ask(platform, box, 8080) == not_exposed

@@ -12,6 +12,7 @@ from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
+from prime_local.networks.public import PublicPorts
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 
@@ -94,18 +95,21 @@ class LocalPlatform:
         )
         self._faults = tuple(faults)
         self._address = (host, port)
-        self._running: tuple[PlatformCore, PlatformServer] | None = None
+        self._running: tuple[PlatformCore, PlatformServer, PublicPorts] | None = None
 
     async def __aenter__(self) -> LocalPlatform:
         core = await PlatformCore.open(self._settings, self._faults)
         server = PlatformServer(core, *self._address)
+        public = PublicPorts(core.fabric, self._address[0])
         try:
             await server.start()
+            await public.start()
         except BaseException:
+            await public.close()
             await server.close()
             await core.close()
             raise
-        self._running = core, server
+        self._running = core, server, public
         return self
 
     async def __aexit__(
@@ -114,13 +118,14 @@ class LocalPlatform:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        core, server = self._core, self._server
+        core, server, public = self._parts
         self._running = None
         server.stop()
         try:
             # Sandboxes first: their ends close the streams that the server would wait for.
             await core.close()
         finally:
+            await public.close()
             await server.close()
         if core.violations and error is None:
             raise ContractViolation(core.violations)
@@ -133,6 +138,14 @@ class LocalPlatform:
     @property
     def api_key(self) -> str:
         return self._core.api_key
+
+    @property
+    def public_url(self) -> str:
+        """Where ports that an `internet` rule exposes are served, as a template.
+
+        Fill in `port` and `sandbox_id` with `str.format`.
+        """
+        return f"http://{{port}}-{{sandbox_id}}.localhost:{self._parts[2].port}"
 
     @property
     def isolation(self) -> ModeName:
@@ -209,7 +222,7 @@ class LocalPlatform:
         return self._parts[1]
 
     @property
-    def _parts(self) -> tuple[PlatformCore, PlatformServer]:
+    def _parts(self) -> tuple[PlatformCore, PlatformServer, PublicPorts]:
         if self._running is None:
             raise RuntimeError("the platform is not running; enter it with `async with` first")
         return self._running

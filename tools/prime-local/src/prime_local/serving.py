@@ -48,6 +48,7 @@ def ready_line(platform: LocalPlatform) -> str:
             "api_key": platform.api_key,
             "pid": os.getpid(),
             "isolation": platform.isolation,
+            "public_url": platform.public_url,
             "env": platform.env,
         }
     )

@@ -60,6 +60,8 @@ class PlatformProcess:
         self.api_key = ""
         self.pid = 0
         self.env: dict[str, str] = {}
+        # Where ports that an `internet` rule exposes are served, a template for `str.format`.
+        self.public_url = ""
         # How sandboxes are isolated: what `auto` came to.
         self.isolation = isolation
 
@@ -74,6 +76,7 @@ class PlatformProcess:
             raise
         self.url, self.api_key, self.pid = ready["url"], ready["api_key"], ready["pid"]
         self.env, self.isolation = ready["env"], ready["isolation"]
+        self.public_url = ready["public_url"]
         return self
 
     def __exit__(

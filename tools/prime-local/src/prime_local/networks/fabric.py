@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -100,6 +101,7 @@ class Fabric:
         self._connected: dict[str, IPv4Address] = {}
         self._names: dict[str, list[IPv4Address]] = {}
         self._hosts: dict[str, str] = {}
+        self._exposed: dict[str, set[int]] = {}
         self._wanted = self._done = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._closed = False
@@ -126,9 +128,25 @@ class Fabric:
         self._lives.pop(sandbox_id, None)
         self._lans.forget(sandbox_id)
         self._hosts.pop(sandbox_id, None)
+        self._exposed.pop(sandbox_id, None)
         if (address := self._connected.pop(sandbox_id, None)) is not None:
             self._pool.give_back(address)
             self._start()
+
+    def exposes(self, sandbox_id: str, port: int) -> bool:
+        """Say whether a rule that is in force exposes a port to the internet."""
+        return port in self._exposed.get(sandbox_id, ())
+
+    async def dial(self, sandbox_id: str, port: int) -> tuple[StreamReader, StreamWriter]:
+        """Connect to a port of a sandbox that is exposed.
+
+        Raises:
+            IsolationError: nothing accepts connections there.
+        """
+        links, address = self._isolation.links, self._connected.get(sandbox_id)
+        if links is None or address is None:
+            raise IsolationError(f"{sandbox_id} has no network")
+        return await links.dial(address, port)
 
     async def apply(self) -> None:
         """Bring everything that is saved by now into force, as far as that can be done."""
@@ -194,7 +212,9 @@ class Fabric:
         told = await self._tell_names(links, snapshot)
         if self._connected:
             outbounds, lans = self._outbounds(snapshot), self._lan_rules(snapshot)
+            exposed = self._exposures()
             await links.enforce(ruleset.write_ruleset(outbounds, lans, self._names))
+            self._exposed = exposed
         self._confirm(snapshot, missing)
         return told and not any(self._is_live(sandbox_id) for sandbox_id in missing)
 
@@ -300,6 +320,16 @@ class Fabric:
             )
             for lan, _ in snapshot.rules
         ]
+
+    def _exposures(self) -> dict[str, set[int]]:
+        exposed: dict[str, set[int]] = {}
+        for lan in self._lans:
+            for rule in lan.rules:
+                if rule.source == "internet":
+                    for member in lan.members.values():
+                        if rule.selects(member.tags):
+                            exposed.setdefault(member.sandbox_id, set()).update(rule.ports or ())
+        return exposed
 
     def _confirm(self, snapshot: _Snapshot, missing: Iterable[str] = ()) -> None:
         """Note what is in force by now: all of a snapshot but what needs a cable and has none."""

@@ -37,6 +37,10 @@ class Rule:
     target: str
     ports: tuple[int, ...] | None
 
+    def selects(self, tags: Iterable[str]) -> bool:
+        """Say whether a member with these tags is a target."""
+        return self.target == "*" or self.target.removeprefix("tag:") in tags
+
 
 @dataclass(frozen=True)
 class Lan:
@@ -82,6 +86,7 @@ reject
 }}
 chain input {{
 type filter hook input priority 0; policy drop;
+ct state established accept
 goto refuse
 }}
 chain leave {{

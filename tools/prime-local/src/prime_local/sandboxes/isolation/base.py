@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -44,6 +45,13 @@ class Links(Protocol):
 
         Raises:
             IsolationError: it cannot be done, and the filter of before holds.
+        """
+
+    async def dial(self, address: IPv4Address, port: int) -> tuple[StreamReader, StreamWriter]:
+        """Connect to a port of a sandbox, past the filter.
+
+        Raises:
+            IsolationError: there is no connection to be had.
         """
 
     async def tell_names(self, sandbox_id: str, hosts: str) -> None:

@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 from prime_local.networks.addresses import MACHINE
 from prime_local.networks.ruleset import UPLINK
 from prime_local.sandboxes.isolation import kernel
+from prime_local.sandboxes.isolation.relaying import relay
 
 # Where sandboxes send what is not for themselves.
 _GATEWAY = IPv4Address("198.19.255.253")
@@ -51,6 +53,20 @@ class Hub:
         self._link = link
         self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
         self._namespace: int | None = None
+
+    def plan(self, descriptors: Sequence[int], work: str, **facts: Any) -> Work:
+        """Return a piece of work by the name of its method.
+
+        Raises:
+            OSError: there is no hub yet, and another piece than `open` is wanted.
+        """
+        methods: dict[str, Callable[..., Work]] = {
+            "open": self.open,
+            "connect": self.connect,
+            "enforce": self.enforce,
+            "dial": self.dial,
+        }
+        return methods[work](*descriptors, **facts)
 
     def open(self) -> Work:
         """Make the namespace, in the calling process; the work sets it up."""
@@ -123,6 +139,16 @@ class Hub:
             # Not before there is a filter.
             kernel.setns(namespace, kernel.CLONE_NEWNET)
             _set("ipv4/ip_forward", "1")
+
+        return work
+
+    def dial(self, end: int, address: str, port: int) -> Work:
+        """Return the work that connects a descriptor with a port of a sandbox; see `relay`."""
+        namespace = self._opened()
+
+        def work() -> None:
+            kernel.setns(namespace, kernel.CLONE_NEWNET)
+            relay(end, address, port)
 
         return work
 

@@ -110,9 +110,7 @@ class Launcher:
             "signal": self._signal,
             "kill": self._kill,
             "close": self._close,
-            "open_hub": self._open_hub,
-            "connect": self._connect,
-            "enforce": self._enforce,
+            "network": self._network,
         }
 
     def run(self) -> None:
@@ -210,23 +208,16 @@ class Launcher:
             inmate.closing = True
             self._kill_processes(inmate)
 
-    def _open_hub(self, *, task: int) -> None:
-        assert self._hub is not None
-        self._workers.start(task, self._hub.open)
-
-    def _connect(self, *, task: int, sandbox: str, address: str, number: int) -> None:
-        assert self._hub is not None
-        hub, inmate = self._hub, self._inmates.get(sandbox)
-        if inmate is None or inmate.first is None:
-            self._tell("done", task=task, fault="the sandbox has ended")
-            return
-        first = inmate.first
-        self._workers.start(task, lambda: hub.connect(first, address, number))
-
-    def _enforce(self, ruleset: int, *, task: int) -> None:
-        assert self._hub is not None
+    def _network(self, *given: int, task: int, sandbox: str | None = None, **facts: Any) -> None:
         hub = self._hub
-        self._workers.start(task, lambda: hub.enforce(ruleset))
+        assert hub is not None
+        if sandbox is not None:
+            inmate = self._inmates.get(sandbox)
+            if inmate is None or inmate.first is None:
+                self._tell("done", task=task, fault="the sandbox has ended")
+                return
+            given = (inmate.first,)
+        self._workers.start(task, lambda: hub.plan(given, **facts))
 
     def _built(self, inmate: Inmate, building: Unfinished) -> None:
         self._selector.unregister(building.ready)

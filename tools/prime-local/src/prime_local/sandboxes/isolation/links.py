@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import socket
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from ipaddress import IPv4Address
@@ -14,6 +15,7 @@ from typing import Protocol
 from prime_local.sandboxes.isolation.base import IsolationError
 from prime_local.sandboxes.isolation.building import HOSTS
 from prime_local.sandboxes.isolation.launching import memory_file
+from prime_local.sandboxes.isolation.relaying import CONNECTED
 
 # Far more than the work takes, be the machine ever so busy.
 _TASK_SECONDS = 30.0
@@ -51,6 +53,27 @@ class LauncherLinks:
         await self._open_hub()
         await self._do("enforce", [memory_file(ruleset.encode())])
 
+    async def dial(
+        self, address: IPv4Address, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a port of a sandbox; see `base.Links`."""
+        await self._open_hub()
+        ours, theirs = socket.socketpair()
+        task = next(self._numbers)
+        # It ends with the connection, and nobody waits for that.
+        facts = {"address": str(address), "port": port}
+        self._send([theirs.detach()], request="network", work="dial", task=task, **facts)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            await asyncio.wait_for(reader.readexactly(len(CONNECTED)), _TASK_SECONDS)
+        except (asyncio.IncompleteReadError, asyncio.TimeoutError) as error:
+            writer.close()
+            raise IsolationError(f"{address} does not accept connections on {port}") from error
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
+
     async def tell_names(self, sandbox_id: str, hosts: str) -> None:
         """Replace a sandbox's /etc/hosts; see `base.Links`."""
         path = self._root / "sandboxes" / sandbox_id / HOSTS
@@ -74,13 +97,13 @@ class LauncherLinks:
     async def _open_hub(self) -> None:
         if self._hub is None:
             # A task: whoever asked first may be cancelled, while others wait too.
-            self._hub = asyncio.get_running_loop().create_task(self._do("open_hub"))
+            self._hub = asyncio.get_running_loop().create_task(self._do("open"))
         await asyncio.shield(self._hub)
 
     async def _do(self, work: str, descriptors: Sequence[int] = (), **facts: object) -> None:
         task = next(self._numbers)
         future = self._tasks[task] = asyncio.get_running_loop().create_future()
-        self._send(descriptors, request=work, task=task, **facts)
+        self._send(descriptors, request="network", work=work, task=task, **facts)
         try:
             await asyncio.wait_for(future, _TASK_SECONDS)
         except asyncio.TimeoutError:
