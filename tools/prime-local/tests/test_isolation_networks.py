@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from prime_local import PlatformProcess
+from prime_local.sandboxes.isolation.leases import lease_folder
 
 if TYPE_CHECKING:
     from conftest import PlatformOfMode, RawClient
@@ -387,15 +388,17 @@ async def test_a_sandbox_that_ends_makes_room(client: RawClient) -> None:
     assert await dial(client, other, name_of(one), 8000) == "gaierror"
 
 
-def links_of_platforms() -> set[str]:
-    return {path.name for path in Path("/sys/class/net").glob("prime-*")}
-
-
-async def until_unlinked(before: set[str]) -> None:
-    deadline = time.monotonic() + 10
-    while not links_of_platforms() <= before:
-        assert time.monotonic() < deadline, links_of_platforms() - before
-        await asyncio.sleep(0.05)
+def link_of(platform: PlatformProcess) -> Path:
+    """Return this machine's end of a platform's cable; other platforms have theirs."""
+    folder = lease_folder()
+    assert folder is not None
+    held = {
+        int(fields[5].rpartition(":")[2])
+        for fields in map(str.split, Path("/proc/locks").read_text().splitlines())
+        if int(fields[4]) == platform.pid
+    }
+    (lease,) = (path for path in folder.glob("*.json") if path.stat().st_ino in held)
+    return Path("/sys/class/net", f"prime-{lease.stem[:8]}")
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
@@ -403,16 +406,24 @@ async def test_nothing_is_left_on_this_machine(
     platform_of_mode: PlatformOfMode, helpers: Any, killed: bool
 ) -> None:
     platform_of_mode("full")  # skips, or fails, where the mode does not work
-    before = links_of_platforms()
     with PlatformProcess(["--no-limits"], isolation="full") as platform:
+        link = link_of(platform)
         async with helpers.client_of(platform) as client:
+            await client.running()
+            assert not link.exists(), "made only when it is needed"
             await client.running(network_denylist=[])
-            (link,) = links_of_platforms() - before
-            assert link.startswith("prime-")
+            assert link.exists()
             if killed:
                 os.kill(platform.pid, signal.SIGKILL)
-                await until_unlinked(before)
-    await until_unlinked(before)
+                await until_unlinked(link)
+    await until_unlinked(link)
+
+
+async def until_unlinked(link: Path) -> None:
+    deadline = time.monotonic() + 10
+    while link.exists():
+        assert time.monotonic() < deadline, link
+        await asyncio.sleep(0.05)
 
 
 async def ask(

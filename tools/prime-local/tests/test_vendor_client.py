@@ -41,6 +41,19 @@ SEEN = {
         "left": 0,
     },
 }
+NETWORKS_SEEN = {
+    "rules": [["tag:web", "*", [1]]],
+    "joined": [[["web"], True]],
+    "retagged": ["db"],
+    "changed": ["internet", 1],
+    "listed": ["demo"],
+    "members": 0,
+    "open": ["*"],
+    "saved": ["example.com", "10.1.2.3/32"],
+    "applied": 0,
+    "closed": [],
+    "refused": True,
+}
 # Whatever the contract allows besides what we assume.
 OTHERWISE = [
     "replayed_create=200",
@@ -112,3 +125,18 @@ def test_vendors_client_creates_waits_executes_lists_and_deletes(
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == SEEN[kind]
         assert platform.ledger()["sandboxes"]["live"] == 0
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + USE_SECONDS)
+def test_vendors_client_rules_networks(vendor_python: Path, tmp_path: Path) -> None:
+    options = ["--isolation", "process", "--assume", "unenforced_rules=applied"]
+    with PlatformProcess(options) as platform:
+        done = subprocess.run(
+            [str(vendor_python), str(HERE / "programs" / "vendor_networks.py")],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **platform.env},
+            capture_output=True,
+            text=True,
+            timeout=USE_SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == NETWORKS_SEEN
