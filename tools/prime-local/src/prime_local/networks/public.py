@@ -67,8 +67,7 @@ class PublicPorts:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         try:
-            # An end of the platform cancels this: no news to whoever started the server.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            with contextlib.suppress(ConnectionError):
                 await self._pass_on(reader, writer)
         finally:
             writer.close()
