@@ -151,9 +151,9 @@ class Fabric:
     async def apply(self) -> None:
         """Bring everything that is saved by now into force, as far as that can be done."""
         self._start()
-        if self._done < (goal := self._wanted):
+        if self._task is not None and not self._task.done():
             waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append((goal, waiter))
+            self._waiters.append((self._wanted, waiter))
             await waiter
 
     async def settle(self) -> None:
@@ -179,7 +179,8 @@ class Fabric:
                 try:
                     complete = await self._bring_into_force()
                 except (IsolationError, OSError) as error:
-                    logger.error("network rules are not in force: %s", error)
+                    if not self._closed:
+                        logger.error("network rules are not in force: %s", error)
                     complete = False
                 self._done = goal
                 self._wake(goal)

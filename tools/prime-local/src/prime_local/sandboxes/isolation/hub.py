@@ -69,7 +69,13 @@ class Hub:
         return methods[work](*descriptors, **facts)
 
     def open(self) -> Work:
-        """Make the namespace, in the calling process; the work sets it up."""
+        """Make the namespace, in the calling process; the work sets it up.
+
+        One that was made before, and could not be set up, ends.
+        """
+        if self._namespace is not None:
+            os.close(self._namespace)
+            self._namespace = None
         kernel.unshare(kernel.CLONE_NEWNET)
         try:
             namespace = self._namespace = os.open("/proc/self/ns/net", os.O_RDONLY)

@@ -40,7 +40,8 @@ class LauncherLinks:
         self._executor = executor
         self._numbers = itertools.count(1)
         self._tasks: dict[int, asyncio.Future[None]] = {}
-        self._hub: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        self._is_open = False
 
     async def connect(self, sandbox_id: str, address: IPv4Address) -> None:
         """Give a sandbox an address; see `base.Links`."""
@@ -63,7 +64,11 @@ class LauncherLinks:
         # It ends with the connection, and nobody waits for that.
         facts = {"address": str(address), "port": port}
         self._send([theirs.detach()], request="network", work="dial", task=task, **facts)
-        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            raise
         try:
             await asyncio.wait_for(reader.readexactly(len(CONNECTED)), _TASK_SECONDS)
         except (asyncio.IncompleteReadError, asyncio.TimeoutError) as error:
@@ -95,10 +100,10 @@ class LauncherLinks:
             self.done(task, "the launcher has ended")
 
     async def _open_hub(self) -> None:
-        if self._hub is None:
-            # A task: whoever asked first may be cancelled, while others wait too.
-            self._hub = asyncio.get_running_loop().create_task(self._do("open"))
-        await asyncio.shield(self._hub)
+        async with self._opening:
+            if not self._is_open:
+                await self._do("open")
+                self._is_open = True
 
     async def _do(self, work: str, descriptors: Sequence[int] = (), **facts: object) -> None:
         task = next(self._numbers)
