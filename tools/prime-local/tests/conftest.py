@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import time
 import types
 import urllib.parse
@@ -21,6 +22,15 @@ import pytest
 from prime_local import LocalPlatform, PlatformProcess
 from prime_local.sandboxes.isolation.base import WantedMode
 
+# Connects to $1 port $2 and prints what it reads, or the error.
+DIAL = """
+import socket, sys
+try:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) as link:
+        print(link.recv(100).decode() or "closed")
+except OSError as error:
+    print(type(error).__name__)
+"""
 START = "command_session.CommandSession/Start"
 SIGNAL = "command_session.CommandSession/SendSignal"
 
@@ -144,6 +154,23 @@ class RawClient:
     async def run(self, sandbox: dict[str, Any], script: str, **options: Any) -> CommandResult:
         async with self.start(sandbox, script, **options) as response:
             return await read_stream(response)
+
+    async def dial(self, sandbox: dict[str, Any], host: str, port: int) -> str:
+        """Return the greeting that a sandbox reads from a port, or the name of the error."""
+        result = await self.run(sandbox, f"python -I -S -c '{DIAL}' {host} {port}")
+        assert result.exit_code == 0, result.stderr
+        return result.stdout.strip()
+
+    async def until_in_force(self, path: str, field: str) -> Any:
+        """Read a network or outbound rules until they and all members are in force."""
+        deadline = time.monotonic() + 10
+        while True:
+            found = (await self.call("GET", path)).body
+            members = found.get("members") or ()
+            if found[field] and all(member["synced"] for member in members):
+                return found
+            assert time.monotonic() < deadline, found
+            await asyncio.sleep(0.02)
 
     async def signal(self, sandbox: dict[str, Any], **message: object) -> Answer:
         async with self.session.post(
@@ -274,6 +301,23 @@ def platform_of_mode() -> Iterator[PlatformOfMode]:
         yield find
 
 
+@pytest.fixture
+async def networked(
+    request: pytest.FixtureRequest, platform_of_mode: PlatformOfMode
+) -> AsyncIterator[RawClient]:
+    """A client of a platform that enforces network rules, in the mode `full` or the parameter's."""
+    require_network_tools()
+    platform = platform_of_mode(getattr(request, "param", "full"))
+    async with _client(platform) as client:
+        yield client
+    platform.reset()
+
+
+def require_network_tools() -> None:
+    if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("nft")):
+        require_or_skip("networks need root, ip and nft")
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Refuse to leave out a test that needs isolation where isolation must be there."""
     if os.environ.get("PRIME_REQUIRE_ISOLATION"):
@@ -311,4 +355,5 @@ def helpers() -> Any:
         client_of=_client,
         exchange_raw=exchange_raw,
         require_or_skip=require_or_skip,
+        require_network_tools=require_network_tools,
     )

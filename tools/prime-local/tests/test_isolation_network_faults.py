@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,7 @@ MACHINE = "198.19.255.254"
 
 @pytest.fixture(autouse=True)
 def needs(helpers: Any) -> None:
-    if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("nft")):
-        helpers.require_or_skip("networks need root, ip and nft")
+    helpers.require_network_tools()
 
 
 async def policy(client: RawClient, box: Any) -> Any:

@@ -42,7 +42,7 @@ async def test_options_reach_the_platform(tmp_path: Path, helpers: Any) -> None:
     rules.write_text(json.dumps({"rules": [{"operation": "get_sandbox_logs", "status": 599}]}))
     options = (
         "--isolation process --strict-limits --start-delay 60 --gateway-delay 60"
-        " --image-build-time 60"
+        " --image-build-time 60 --network-delay 60 --assume unenforced_rules=applied"
         " --latency 0.05 --clock-skew -86400 --noise --assume replayed_create=200"
         " --assume retry_after=date"
     )
@@ -61,6 +61,12 @@ async def test_options_reach_the_platform(tmp_path: Path, helpers: Any) -> None:
             assert (await client.run(box, "true")).body["code"] == "unavailable"
             server.advance(61)
             assert (await client.run(box, "true")).exit_code == 0
+            networks = "/api/v1/sandbox/networks"
+            made = (await client.call("POST", networks, {"name": "lan"})).body
+            server.advance(59)
+            assert not (await client.call("GET", f"{networks}/{made['id']}")).body["synced"]
+            server.advance(2)
+            assert (await client.call("GET", f"{networks}/{made['id']}")).body["synced"]
             body = {"name": "x", "docker_image": "python", "idempotency_key": "k"}
             assert (await client.call("POST", "/api/v1/sandbox", body)).status == 200
             path = f"/api/v1/sandbox/{box['id']}"
