@@ -34,6 +34,9 @@ ASYNC = """
 import asyncio
 from prime_sandboxes import AsyncSandboxClient, CreateSandboxRequest
 """
+NETWORK = f"""{CLIENT}
+network = client.create_lan_network("docs")
+"""
 LAUNCH = """
 asyncio.run(create_many(["python:3.11-slim", "debian:12", "python:3.12"]))
 """
@@ -50,9 +53,22 @@ SNIPPETS = {
     ("sandboxes/lifecycle", "Labels"): (CLIENT, "", ""),
     ("sandboxes/lifecycle", "Delete"): (CLIENT, "", r"Deleted: \[.*\], Failed: \[\]\n"),
     ("sandboxes/commands", "Run a command"): (CLIENT + SANDBOX, "", r"42\n  0\n"),
+    ("sandboxes/network-isolation", "Network Isolation"): (CLIENT, "", ""),
+    ("sandboxes/networks", "Complete Example"): ("", "", ""),
+    ("sandboxes/networks", "Rules"): (NETWORK, "", ""),
+    ("sandboxes/networks", "Exposing Ports to the Internet"): (NETWORK, "", ""),
+    ("sandboxes/networks", "Managing Networks"): (NETWORK, "", r"net_\w+ docs False\n"),
 }
 # The other snippets create one sandbox and leave it running.
-CREATES = {"Launch a fleet": 3, "Delete": 0}
+CREATES = {
+    "Launch a fleet": 3,
+    "Delete": 0,
+    "Network Isolation": 0,
+    "Complete Example": 0,
+    "Rules": 0,
+    "Exposing Ports to the Internet": 0,
+    "Managing Networks": 0,
+}
 CLEAN_UP = {"Quickstart", "Sync client", "Async client"}
 # What a snippet leaves in the variable `sandbox`.
 LEFT: dict[str, dict[str, Any]] = {
@@ -122,6 +138,10 @@ def test_a_documented_snippet_runs_unchanged(
             body='{"success": true}',
         )
     )
+    # As does `<sandbox-id>`, a member of the network.
+    member = '{"sandbox_id": "sbx_123", "tags": [], "synced": false}'
+    server.add_faults(FaultRule("put_lan_member", status=200, body=member))
+    server.add_faults(FaultRule("remove_lan_member", status=200, body="{}"))
     names: dict[str, Any] = {"__name__": "snippet"}
     exec(before + codes[0] + "\n" + after, names)
     assert re.fullmatch(printed, capsys.readouterr().out)
