@@ -69,6 +69,7 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxLifecycle": "SandboxClient",
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
         "prime_sandboxes.AsyncSandboxNetworks": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxFiles": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
     },
 )

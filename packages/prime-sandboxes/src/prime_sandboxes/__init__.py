@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
     from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
     from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
+    from prime_sandboxes.errors import DownloadTimeoutError as DownloadTimeoutError
     from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
     from prime_sandboxes.errors import LanMembershipError as LanMembershipError
     from prime_sandboxes.errors import NetworkSyncTimeoutError as NetworkSyncTimeoutError
+    from prime_sandboxes.errors import SandboxFileNotFoundError as SandboxFileNotFoundError
+    from prime_sandboxes.errors import SandboxFileTooLargeError as SandboxFileTooLargeError
     from prime_sandboxes.errors import SandboxImagePullError as SandboxImagePullError
     from prime_sandboxes.errors import SandboxNotRunningError as SandboxNotRunningError
     from prime_sandboxes.errors import SandboxOOMError as SandboxOOMError
     from prime_sandboxes.errors import SandboxTimeoutError as SandboxTimeoutError
+    from prime_sandboxes.errors import UploadTimeoutError as UploadTimeoutError
     from prime_sandboxes.models import AdvancedConfigs as AdvancedConfigs
     from prime_sandboxes.models import BatchSandboxStatusResponse as BatchSandboxStatusResponse
     from prime_sandboxes.models import BulkDeleteSandboxRequest as BulkDeleteSandboxRequest
@@ -46,9 +50,11 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import CreateSandboxRequest as CreateSandboxRequest
     from prime_sandboxes.models import EgressPolicyStatus as EgressPolicyStatus
     from prime_sandboxes.models import ErrorContext as ErrorContext
+    from prime_sandboxes.models import FileUploadResponse as FileUploadResponse
     from prime_sandboxes.models import LanNetwork as LanNetwork
     from prime_sandboxes.models import LanNetworkMember as LanNetworkMember
     from prime_sandboxes.models import LanRule as LanRule
+    from prime_sandboxes.models import ReadFileResponse as ReadFileResponse
     from prime_sandboxes.models import Sandbox as Sandbox
     from prime_sandboxes.models import SandboxEgressPolicy as SandboxEgressPolicy
     from prime_sandboxes.models import SandboxListResponse as SandboxListResponse
@@ -86,8 +92,10 @@ _EXPORTS = {
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "CreateSandboxRequest": "prime_sandboxes.models",
+    "DownloadTimeoutError": "prime_sandboxes.errors",
     "EgressPolicyStatus": "prime_sandboxes.models",
     "ErrorContext": "prime_sandboxes.models",
+    "FileUploadResponse": "prime_sandboxes.models",
     "Fleet": "prime_sandboxes._sync.fleet",
     "FleetCleanupError": "prime_sandboxes.errors",
     "ForbiddenError": "prime_core.errors",
@@ -103,9 +111,12 @@ _EXPORTS = {
     "QuotaExceededError": "prime_core.errors",
     "RateLimit": "prime_core.operations",
     "RateLimitError": "prime_core.errors",
+    "ReadFileResponse": "prime_sandboxes.models",
     "Sandbox": "prime_sandboxes.models",
     "SandboxClient": "prime_sandboxes._sync.sandbox_client",
     "SandboxEgressPolicy": "prime_sandboxes.models",
+    "SandboxFileNotFoundError": "prime_sandboxes.errors",
+    "SandboxFileTooLargeError": "prime_sandboxes.errors",
     "SandboxHandle": "prime_sandboxes._sync.fleet",
     "SandboxImagePullError": "prime_sandboxes.errors",
     "SandboxListResponse": "prime_sandboxes.models",
@@ -119,6 +130,7 @@ _EXPORTS = {
     "StartCommand": "prime_sandboxes.models",
     "Timings": "prime_sandboxes.outcomes",
     "UnauthorizedError": "prime_core.errors",
+    "UploadTimeoutError": "prime_sandboxes.errors",
     "ValidationError": "prime_core.errors",
     "VolumeMount": "prime_sandboxes.models",
     # The documented name, deprecated there: it hides the builtin where it is imported.

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["check_count", "check_id", "check_ids", "check_labels", "check_seconds"]
+__all__ = [
+    "check_count",
+    "check_id",
+    "check_ids",
+    "check_labels",
+    "check_path",
+    "check_seconds",
+    "check_window",
+]
 
 
 def check_ids(sandbox_ids: Sequence[str]) -> list[str]:
@@ -51,3 +59,30 @@ def check_seconds(name: str, value: float) -> float:
     if not 0 < value < math.inf:
         raise ValueError(f"{name} is a number of seconds above 0, not {value!r}")
     return value
+
+
+def check_path(file_path: str, *, folder: bool = False) -> str:
+    """A path in a sandbox that can be sent and can name a file, or a folder.
+
+    Any character but NUL may stand in it; what is no UTF-8 text can't be sent.
+    """
+    if not isinstance(file_path, str):
+        raise TypeError(f"a path in a sandbox is a string, not {type(file_path).__name__}")
+    if not file_path or "\0" in file_path:
+        raise ValueError(f"a path in a sandbox is not empty and holds no NUL, not {file_path!r}")
+    try:
+        file_path.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"a path in a sandbox is UTF-8 text, not {file_path!r}") from None
+    if not folder and file_path.rpartition("/")[2] in ("", ".", ".."):
+        raise ValueError(f"{file_path!r} names a folder: name the file")
+    return file_path
+
+
+def check_window(offset: int | None, length: int | None) -> None:
+    """A part of a file: where it begins, negative from the end, and its bytes."""
+    for name, value in (("offset", offset), ("length", length)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{name} is a number of bytes, not {value!r}")
+    if length is not None and length < 0:
+        raise ValueError(f"length is at least 0, not {length!r}")

@@ -15,7 +15,14 @@ from prime_sandboxes.gateway import Gateway
 from prime_sandboxes.models import TERMINAL_STATUSES, CommandResponse, ErrorContext
 from prime_sandboxes.operations import COMMAND_SESSION_START, CREATE_SANDBOX_AUTH_TOKEN
 
-__all__ = ["GONE_CODES", "command_spec", "run_command", "run_in_sandbox"]
+__all__ = [
+    "GONE_CODES",
+    "ReadContext",
+    "command_spec",
+    "run_command",
+    "run_in_sandbox",
+    "unknown_sandbox",
+]
 
 DEFAULT_TIMEOUT = 300.0
 # The longest deadline that the Connect protocol's ten digits of milliseconds can say.
@@ -142,7 +149,7 @@ async def run_in_sandbox(
     except CommandTimeoutError as error:
         gone, failure = False, error
     except APIError as error:
-        gone = error.code in GONE_CODES or error.status_code == 410 or _unknown(error)
+        gone = error.code in GONE_CODES or error.status_code == 410 or unknown_sandbox(error)
         # A stream that breaks or ends early may have died with its sandbox, and a conflict
         # may be about a sandbox that has ended.
         if not gone and error.status_code not in (None, 409):
@@ -161,6 +168,6 @@ async def run_in_sandbox(
     raise ended from failure
 
 
-def _unknown(error: APIError) -> bool:
+def unknown_sandbox(error: APIError) -> bool:
     """Whether the platform knows no such sandbox; a gateway's bare 404 doesn't say so."""
     return error.status_code == 404 and error.operation == CREATE_SANDBOX_AUTH_TOKEN.id

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from prime_core.errors import APIError, PrimeError
+from typing import Literal
+
+from prime_core.errors import APIError, NotFoundError, PrimeError
 
 __all__ = [
     "BatchStatusUnsupportedError",
     "CommandTimeoutError",
+    "DownloadTimeoutError",
     "FleetCleanupError",
     "LanMembershipError",
     "NetworkSyncTimeoutError",
+    "SandboxFileNotFoundError",
+    "SandboxFileTooLargeError",
     "SandboxImagePullError",
     "SandboxNotRunningError",
     "SandboxOOMError",
     "SandboxTimeoutError",
+    "UploadTimeoutError",
     "not_running",
 ]
 
@@ -105,6 +111,63 @@ class CommandTimeoutError(PrimeError, RuntimeError):
         self.timeout = timeout
         self.stdout = stdout
         self.stderr = stderr
+
+
+class _TransferTimeoutError(PrimeError, RuntimeError):
+    """A transfer that ran into a limit."""
+
+    _kind = "transfer"
+
+    def __init__(
+        self,
+        sandbox_id: str,
+        file_path: str,
+        timeout: float,
+        phase: Literal["idle", "total"] = "total",
+    ) -> None:
+        if phase == "idle":
+            happened = f"stood still for {timeout:g} s; check the network and try again"
+        else:
+            happened = f"did not end within {timeout:g} s; pass a larger timeout, or none"
+        super().__init__(f"The {self._kind} of {file_path!r} in sandbox {sandbox_id} {happened}.")
+        self.sandbox_id = sandbox_id
+        self.file_path = file_path
+        self.timeout = timeout
+        self.phase = phase
+
+
+class UploadTimeoutError(_TransferTimeoutError):
+    """An upload stood still for too long, or ran into its ``timeout``.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        file_path: the path in the sandbox.
+        timeout: the limit that was reached, in seconds.
+        phase: which limit that was: ``idle`` (nothing moved) or ``total`` (all of it).
+    """
+
+    _kind = "upload"
+
+
+class DownloadTimeoutError(_TransferTimeoutError):
+    """A download stood still for too long, or ran into its ``timeout``.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        file_path: the path in the sandbox.
+        timeout: the limit that was reached, in seconds.
+        phase: which limit that was: ``idle`` (nothing moved) or ``total`` (all of it).
+    """
+
+    _kind = "download"
+
+
+class SandboxFileNotFoundError(NotFoundError):
+    """There is no such file in the sandbox: check the path."""
+
+
+class SandboxFileTooLargeError(APIError):
+    """The file is above the 10 MiB of a direct read: use ``download_file``."""
 
 
 class BatchStatusUnsupportedError(APIError):

@@ -57,6 +57,28 @@ CREATE_SANDBOX_AUTH_TOKEN = Operation(
     "safe",
     scope=AUTH_SCOPE,
 )
+# Files. A transfer may hold its connection for hours, so it is not among the short calls.
+UPLOAD_FILE = Operation(
+    "upload_file",
+    "POST",
+    "/{user_ns}/{job_id}/upload",
+    "safe",
+    scope=GATEWAY_SCOPE,
+    pool="stream",
+)
+DOWNLOAD_FILE = Operation(
+    "download_file",
+    "GET",
+    "/{user_ns}/{job_id}/download",
+    "safe",
+    scope=GATEWAY_SCOPE,
+    pool="stream",
+)
+READ_FILE = Operation(
+    "read_file", "GET", "/{user_ns}/{job_id}/read-file", "safe", scope=GATEWAY_SCOPE
+)
+
+# Commands.
 # Starting again after an answer may have been lost attaches to the same session, but what it
 # wrote in between is gone: a result with a hole is worse than an error, so this is unsafe.
 COMMAND_SESSION_START = Operation(

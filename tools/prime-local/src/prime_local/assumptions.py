@@ -39,6 +39,8 @@ class Assumptions:
         unenforced_rules: what network rules say that nothing here enforces: that they are pending,
             or that they are applied.
         keep_alive: seconds between KeepAlive events on a command's stream; None for no events.
+        read_window: whether `offset` and `length` of a read have an effect.
+        binary_file: what a read makes of bytes that are no UTF-8 text: U+FFFD, or an error.
 
     Raises:
         ValueError: a value that is not one of the answers.
@@ -65,6 +67,8 @@ class Assumptions:
     retained_sessions: int = 256
     unenforced_rules: Literal["pending", "applied"] = "pending"
     keep_alive: float | None = None
+    read_window: Literal["ignored", "honoured"] = "ignored"
+    binary_file: Literal["replaced", "refused"] = "replaced"
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():

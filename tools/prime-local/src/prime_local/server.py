@@ -21,6 +21,7 @@ from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.faults import FaultRule
+from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
@@ -52,6 +53,7 @@ class PlatformServer:
             **control.HANDLERS,
             **gateway_routes.HANDLERS,
             **network_routes.HANDLERS,
+            **file_routes.HANDLERS,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
         app.router.add_route("*", "/{path:.*}", self._serve)

@@ -9,6 +9,7 @@ from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_sandboxes._async.commands import AsyncSandboxCommands
+from prime_sandboxes._async.files import AsyncSandboxFiles
 from prime_sandboxes._async.fleet import AsyncFleet
 from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
@@ -20,8 +21,13 @@ __all__ = ["AsyncSandboxClient"]
 USER_AGENT = "prime-sandboxes/0.1.0"
 
 
-class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandboxWaiting):
-    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+class AsyncSandboxClient(
+    AsyncSandboxLifecycle,
+    AsyncSandboxCommands,
+    AsyncSandboxFiles,
+    AsyncSandboxWaiting,
+):
+    """Creates sandboxes, runs commands in them, moves files, waits for them and deletes them.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.

@@ -12,6 +12,7 @@ from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 from prime_sandboxes._async.sandbox_client import AsyncSandboxClient
 from prime_sandboxes._sync.commands import SandboxCommands
+from prime_sandboxes._sync.files import SandboxFiles
 from prime_sandboxes._sync.fleet import Fleet
 from prime_sandboxes._sync.lifecycle import SandboxLifecycle
 from prime_sandboxes._sync.waiting import SandboxWaiting
@@ -19,8 +20,8 @@ from prime_sandboxes._sync.waiting import SandboxWaiting
 __all__ = ["SandboxClient"]
 
 
-class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxWaiting):
-    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxFiles, SandboxWaiting):
+    """Creates sandboxes, runs commands in them, moves files, waits for them and deletes them.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.

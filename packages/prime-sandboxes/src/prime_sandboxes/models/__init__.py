@@ -25,6 +25,7 @@ from prime_sandboxes.models.egress import (
     SetEgressPolicyRequest,
     validate_egress_lists,
 )
+from prime_sandboxes.models.files import FileUploadResponse, ReadFileResponse
 from prime_sandboxes.models.gateway import GatewayAuth
 from prime_sandboxes.models.networks import (
     CreateLanNetworkRequest,
@@ -64,12 +65,14 @@ __all__ = [
     "CreatedSandbox",
     "EgressPolicyStatus",
     "ErrorContext",
+    "FileUploadResponse",
     "GatewayAuth",
     "LanNetwork",
     "LanNetworkList",
     "LanNetworkMember",
     "LanRule",
     "PutLanMemberRequest",
+    "ReadFileResponse",
     "Sandbox",
     "SandboxEgressPolicy",
     "SandboxListResponse",

@@ -27,7 +27,7 @@ _SIGNALS = {9: signal.SIGKILL, 15: signal.SIGTERM}
 
 async def command_session_start(call: Call) -> Reply | web.StreamResponse:
     try:
-        life = _open_gateway(call)
+        life = open_gateway(call)
         codec = Codec.of(call, stream=True)
     except CommandFault as fault:
         return _failure(fault)
@@ -64,7 +64,7 @@ async def _follow_command(
 
 async def command_session_send_signal(call: Call) -> Reply:
     try:
-        life = _open_gateway(call)
+        life = open_gateway(call)
         codec = Codec.of(call, stream=False)
         message = codec.parse(
             await call.request.read(), call.core.messages.new("SendSignalRequest")
@@ -86,7 +86,7 @@ async def command_session_send_signal(call: Call) -> Reply:
 async def command_session_list(call: Call) -> Reply:
     new = call.core.messages.new
     try:
-        life = _open_gateway(call)
+        life = open_gateway(call)
         codec = Codec.of(call, stream=False)
         codec.parse(await call.request.read(), new("ListRequest"))
     except CommandFault as fault:
@@ -116,15 +116,19 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-class _Unreachable(CommandFault):
-    """No way to a sandbox; `form` is a Connect code, or `bad_gateway` for a router's answer."""
+class Unreachable(CommandFault):
+    """No way to a sandbox that has ended, or is not ready.
 
-    def __init__(self, form: str, message: str) -> None:
+    `form` is a Connect code, or `bad_gateway` for a router's answer.
+    """
+
+    def __init__(self, form: str, message: str, *, ended: bool) -> None:
         super().__init__("unavailable" if form == "bad_gateway" else form, message)
         self.by_router = form == "bad_gateway"
+        self.ended = ended
 
 
-def _open_gateway(call: Call) -> SandboxLife:
+def open_gateway(call: Call) -> SandboxLife:
     """Return the sandbox that a request names, once its token has been checked.
 
     Raises:
@@ -137,19 +141,20 @@ def _open_gateway(call: Call) -> SandboxLife:
         or not life.record.live
         or user_namespace(life.record) != call.parameters["user_ns"]
     ):
-        raise _Unreachable(call.assumptions.ended_gateway, "no such sandbox, or it has ended")
+        text = "no such sandbox, or it has ended"
+        raise Unreachable(call.assumptions.ended_gateway, text, ended=True)
     scheme, _, token = call.request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not call.core.tokens.accepts(life.record.id, token.strip()):
         raise CommandFault("unauthenticated", "gateway token missing, unknown or expired")
     if not life.gateway_ready:
         text = f"no way to the sandbox ({life.record.status.value})"
-        raise _Unreachable(call.assumptions.early_gateway, text)
+        raise Unreachable(call.assumptions.early_gateway, text, ended=False)
     return life
 
 
 def _failure(fault: CommandFault) -> Reply:
     """The answer of a call that fails before any message is sent."""
-    if isinstance(fault, _Unreachable) and fault.by_router:
+    if isinstance(fault, Unreachable) and fault.by_router:
         body = {"error": "sandbox_not_found", "message": fault.message, "code": 502}
         # In bytes: the contract lists only what the Connect server answers.
         return Reply(json.dumps(body).encode(), 502)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from prime_local.clock import PlatformClock, Timer
@@ -70,7 +71,7 @@ class SandboxLife:
         self._gateway_opens = float("inf")
         self._sessions: dict[str, CommandSession] = {}
         self._signals: set[str] = set()
-        self._active_commands = 0
+        self._active = 0
         self._start_process: RunningProcess | None = None
         self._log = bytearray()
         self._launches: set[asyncio.Task[RunningProcess]] = set()
@@ -150,12 +151,35 @@ class SandboxLife:
         tree = tree_name(self._tree, str(next(self._numbers)))
         session = CommandSession(
             command,
-            launch=lambda wanted: self._launch(wanted, tree),
+            launch=lambda wanted: self._launch_command(wanted, tree),
             kill_tree=lambda: self._host.isolation.kill(self.record.id, tree),
         )
         self._sessions[session_uuid or self._host.identifiers.make("anonymous-")] = session
         self._host.tasks.start(self._run_session(session, timeout))
         return session
+
+    @contextlib.asynccontextmanager
+    async def agent(
+        self, command: Command, stdin: int | None = None
+    ) -> AsyncIterator[RunningProcess]:
+        """Run something of the platform's own in the sandbox, which is in use meanwhile.
+
+        Args:
+            command: what to run; the sandbox's variables do not reach it.
+            stdin: descriptor that it reads; to be closed by the caller.
+
+        Raises:
+            CommandFault: it cannot be started.
+        """
+        tree = tree_name(self._tree, str(next(self._numbers)))
+        with self._in_use():
+            process = await self._launch(command, tree, stdin)
+            with process:
+                yield process
+
+    def file_roots(self, *, writing: bool) -> tuple[str, ...]:
+        """Return the folders that file routes are kept to; none where the sandbox has a root."""
+        return self._host.isolation.file_roots(self.record.id, writing=writing)
 
     def find_session(self, *, pid: int = 0, session_uuid: str = "") -> CommandSession:
         """Return a running command.
@@ -288,40 +312,55 @@ class SandboxLife:
         if self._idle is not None:
             self._idle.cancel()
         minutes = self.record.idle_timeout_minutes
-        if minutes is not None and self.record.live and not self._active_commands:
+        if minutes is not None and self.record.live and not self._active:
             self._idle = self._host.clock.call_later(60.0 * minutes, self._idle_out)
 
     def _idle_out(self) -> None:
         self.end(Status.TERMINATED, reason="idle_timeout")
 
-    async def _launch(self, command: Command, tree: str) -> RunningProcess:
+    async def _launch(
+        self, command: Command, tree: str, stdin: int | None = None
+    ) -> RunningProcess:
         self._machine_used = True
         if not self.record.live:
             raise CommandFault("not_found", "the sandbox has ended")
-        record = self.record
-        environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
-        command = Command(command.argv, environment, command.cwd, command.user)
-        launch = self._host.tasks.start(self._host.isolation.launch(record.id, command, tree))
+        launch = self._host.tasks.start(
+            self._host.isolation.launch(self.record.id, command, tree, stdin)
+        )
         self._launches.add(launch)
         launch.add_done_callback(self._launches.discard)
         return await asyncio.shield(launch)
 
+    async def _launch_command(self, command: Command, tree: str) -> RunningProcess:
+        record = self.record
+        environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
+        command = Command(command.argv, environment, command.cwd, command.user)
+        return await self._launch(command, tree)
+
     async def _run_session(self, session: CommandSession, timeout: float | None) -> None:
-        self._active_commands += 1
-        if self._idle is not None:
-            self._idle.cancel()
         deadline = None
         if timeout is not None:
             fault = CommandFault("deadline_exceeded", f"command killed after {timeout:g} s")
             deadline = asyncio.get_running_loop().call_later(
                 timeout, lambda: self._host.tasks.start(session.abort(fault))
             )
+        with self._in_use():
+            try:
+                await session.run()
+            finally:
+                if deadline is not None:
+                    deadline.cancel()
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Hold the idle time back meanwhile; it begins anew after that."""
+        self._active += 1
+        if self._idle is not None:
+            self._idle.cancel()
         try:
-            await session.run()
+            yield
         finally:
-            if deadline is not None:
-                deadline.cancel()
-            self._active_commands -= 1
+            self._active -= 1
             self._rest()
 
     async def _run_start_command(self) -> None:
@@ -329,7 +368,7 @@ class SandboxLife:
         assert start is not None
         tree = tree_name(self._tree, "start")
         try:
-            process = await self._launch(Command((start.executable, *start.args)), tree)
+            process = await self._launch_command(Command((start.executable, *start.args)), tree)
         except CommandFault as fault:
             self.end(Status.ERROR, error=("START_COMMAND_FAILED", fault.message))
             return

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from io import FileIO
@@ -124,20 +124,30 @@ class ProcessMode:
             TREE_VARIABLE: tree,
         }
 
-    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+    async def launch(
+        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+    ) -> RunningProcess:
         """Start a command.
 
         Args:
             sandbox_id: whose folders it works in.
             command: what to run; its directory is the sandbox's own when it names none.
             tree: the mark by which `TreeKiller` finds it and its children.
+            stdin: descriptor that it reads; None for nothing to read.
 
         Raises:
             CommandFault: `invalid_argument` for an unknown account, directory or program.
         """
         loop = asyncio.get_running_loop()
-        process = await loop.run_in_executor(self._executor, self._spawn, sandbox_id, command, tree)
+        process = await loop.run_in_executor(
+            self._executor, self._spawn, sandbox_id, command, tree, stdin
+        )
         return _follow(process)
+
+    def file_roots(self, sandbox_id: str, *, writing: bool) -> tuple[str, ...]:
+        own = os.path.realpath(self.folders(sandbox_id).root)
+        # What commands leave in this machine's /tmp can be read, but nothing there overwritten.
+        return (own,) if writing else (own, os.path.realpath("/tmp"))
 
     async def kill(self, sandbox_id: str, tree: str) -> None:
         await self._trees.kill(tree)
@@ -153,7 +163,9 @@ class ProcessMode:
     async def close(self) -> None:
         """Do nothing: this mode holds nothing."""
 
-    def _spawn(self, sandbox_id: str, command: Command, tree: str) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, sandbox_id: str, command: Command, tree: str, stdin: int | None
+    ) -> subprocess.Popen[bytes]:
         folders = self.folders(sandbox_id)
         if command.user is not None and command.user != self._account:
             raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
@@ -169,7 +181,7 @@ class ProcessMode:
                 ["/bin/sh", "-c", _LAUNCHER, "sh", *command.argv],
                 cwd=directory,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
@@ -208,7 +220,7 @@ class RunningProcess:
         self._files = {"stdout": stdout, "stderr": stderr}
         self._signal_group = signal_group
 
-    async def output(self, stream: str) -> AsyncIterator[bytes]:
+    async def output(self, stream: str) -> AsyncGenerator[bytes, None]:
         """Yield what the process writes to `stdout` or `stderr`, in pieces of at most 32 KiB.
 
         Ends with the stream, or 0.2 s after the process: a child left behind may hold the stream
@@ -217,6 +229,14 @@ class RunningProcess:
         with self._files[stream] as file:
             async for piece in _read_pipe(file.fileno(), self.exited):
                 yield piece
+
+    def __enter__(self) -> RunningProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close what it writes to and nobody reads."""
+        for file in self._files.values():
+            file.close()
 
     def signal_group(self, number: signal.Signals) -> None:
         """Signal the process group; does nothing once the process has been reaped."""

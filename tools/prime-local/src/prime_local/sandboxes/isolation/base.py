@@ -81,17 +81,26 @@ class Isolation(Protocol):
         The awaitable raises `IsolationError` when it cannot be made.
         """
 
-    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+    async def launch(
+        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+    ) -> RunningProcess:
         """Start a command.
 
         Args:
             sandbox_id: of a sandbox that is open.
             command: what to run; its directory is the workspace when it names none.
             tree: a name for the command and its children; see `trees.tree_name`.
+            stdin: descriptor that it reads; it stays open here. None for nothing to read.
 
         Raises:
             CommandFault: `invalid_argument` for an unknown account, directory or program,
                 `resource_exhausted` when no process can be had.
+        """
+
+    def file_roots(self, sandbox_id: str, *, writing: bool) -> tuple[str, ...]:
+        """Return the folders that file routes must keep to, as commands see them.
+
+        None where a sandbox has a root of its own, which keeps everything to itself.
         """
 
     async def kill(self, sandbox_id: str, tree: str) -> None:

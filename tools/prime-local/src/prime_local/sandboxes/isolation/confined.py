@@ -124,7 +124,12 @@ class ConfinedMode:
         self._sandboxes[box.sandbox_id] = sandbox
         return self._open(box, sandbox)
 
-    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+    def file_roots(self, sandbox_id: str, *, writing: bool) -> tuple[str, ...]:
+        return ()
+
+    async def launch(
+        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+    ) -> RunningProcess:
         if command.user not in (None, _ACCOUNT):
             raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
         sandbox = self._sandboxes.get(sandbox_id)
@@ -144,6 +149,8 @@ class ConfinedMode:
         }
         stdout, stderr, status = os.pipe(), os.pipe(), os.pipe()
         theirs = [memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
+        if stdin is not None:
+            theirs.append(os.dup(stdin))
         self._send(theirs, request="start", sandbox=sandbox_id, command=name)
         try:
             pid = await asyncio.wait_for(_read_status(status[0]), _START_SECONDS)

@@ -1,0 +1,1 @@
+"""Files of sandboxes: uploads, downloads and direct reads through the gateway."""
