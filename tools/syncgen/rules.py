@@ -61,6 +61,9 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxClient": (
             Replacement("in place of ``api_key``.", "in place of its own."),
         ),
+        "prime_sandboxes.AsyncSandboxFiles.upload_file": (
+            Replacement("an iterable of bytes, async or not.", "an iterable of bytes."),
+        ),
     },
     made_by={
         "prime_sandboxes.AsyncFleet": "SandboxClient.fleet",

@@ -26,7 +26,7 @@ from prime_core.failures import (
 from prime_core.outcomes import Failure, Outcome
 from prime_core.redirects import redirect_failure, redirected
 from prime_core.sessions import LoopState, proxy_for
-from prime_core.streams import OpenStream
+from prime_core.streams import OpenStream, body_size
 from prime_core.uploads import Upload
 
 __all__ = ["attempt"]
@@ -166,6 +166,8 @@ async def _exchange(
                 response.close()
         if call.read is None:
             return cast(T, OpenStream(call, response, release))
+        if call.idle is not None:
+            call.answer_size = body_size(response)
         reading = True
         async with response:
             return await call.read(response.status, response.content)

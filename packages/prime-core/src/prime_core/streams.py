@@ -12,7 +12,12 @@ from typing_extensions import Self
 from prime_core.calls import Call
 from prime_core.failures import failure_of_transport, finished
 
-__all__ = ["OpenStream"]
+__all__ = ["OpenStream", "body_size"]
+
+
+def body_size(response: aiohttp.ClientResponse) -> int | None:
+    """The bytes of a body as it is read; its length is another where it travels compressed."""
+    return None if "Content-Encoding" in response.headers else response.content_length
 
 
 class OpenStream:
@@ -33,7 +38,7 @@ class OpenStream:
         self._call = call
         self._response = response
         self._release: Callable[[], None] | None = release
-        self.size = response.content_length
+        self.size = body_size(response)
         self.request_id: str = response.headers.get("X-Request-Id") or call.request_id
 
     async def __aenter__(self) -> Self:

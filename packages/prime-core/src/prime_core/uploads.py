@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TypeAlias
 
-__all__ = ["Upload"]
+__all__ = ["Progress", "Upload", "multipart"]
+
+# What is handed to the network at once. An idle limit begins anew with each piece, so that
+# one piece must get through a slow line in much less.
+PIECE = 64 * 1024
+
+# Told of bytes that are done, and of bytes in all where that is known.
+Progress: TypeAlias = "Callable[[int, int | None], object]"
 
 
 class Upload:
@@ -49,8 +58,9 @@ class Upload:
         source = self._open()
         try:
             async for chunk in source:
-                sending()
-                yield chunk
+                for start in range(0, len(chunk), PIECE):
+                    sending()
+                    yield chunk[start : start + PIECE]
                 reading()
             sending()  # and then waits for the answer
         except Exception as error:
@@ -60,3 +70,61 @@ class Upload:
             close = getattr(source, "aclose", None)
             if close is not None:
                 await close()
+
+    def framed(self, head: bytes, tail: bytes) -> Upload:
+        """The same body between two others."""
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield head
+            async for chunk in self._open():
+                yield chunk
+            yield tail
+
+        size = None if self.size is None else len(head) + self.size + len(tail)
+        return Upload(chunks, size=size, rewindable=self.rewindable)
+
+    def watched(self, progress: Progress) -> Upload:
+        """The same body, which tells how much of it has been handed to the network.
+
+        A request that is repeated begins at 0 again.
+        """
+
+        async def chunks() -> AsyncIterator[bytes]:
+            done = 0
+            progress(done, self.size)
+            async for chunk in self._open():
+                for start in range(0, len(chunk), PIECE):
+                    piece = chunk[start : start + PIECE]
+                    yield piece
+                    done += len(piece)
+                    progress(done, self.size)
+
+        return Upload(chunks, size=self.size, rewindable=self.rewindable)
+
+
+def multipart(upload: Upload, *, field: str, filename: str) -> tuple[Upload, str]:
+    """A body as the one file of an HTML form.
+
+    Args:
+        upload: the file's content.
+        field: the form field's name, plain ASCII.
+        filename: what the form calls the file; any characters.
+
+    Returns:
+        The form, and its content type.
+    """
+    boundary = uuid.uuid4().hex
+    head = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="{field}"; filename="{_quoted(filename)}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    ).encode("utf-8", "replace")
+    tail = f"\r\n--{boundary}--\r\n".encode()
+    return upload.framed(head, tail), f"multipart/form-data; boundary={boundary}"
+
+
+def _quoted(filename: str) -> str:
+    """A file name as HTML forms write it: what would end the header or the quotes is escaped."""
+    return "".join(
+        f"%{ord(char):02X}" if char in '"\x7f' or char < " " else char for char in filename
+    )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
+from prime_core.calls import Body, Call, Reader
 from prime_core.decoding import model_reader
 from prime_core.errors import APIError, APITimeoutError
-from prime_core.uploads import Upload
+from prime_core.local_files import PartialFile
+from prime_core.streams import OpenStream
+from prime_core.uploads import Upload, multipart
 from prime_sandboxes.commands import ReadContext, unknown_sandbox
 from prime_sandboxes.errors import (
     DownloadTimeoutError,
@@ -18,11 +21,16 @@ from prime_sandboxes.errors import (
     UploadTimeoutError,
     not_running,
 )
-from prime_sandboxes.gateway import Gateway
-from prime_sandboxes.models import TERMINAL_STATUSES, ReadFileResponse, SandboxStatus
+from prime_sandboxes.gateway import Access, Gateway
+from prime_sandboxes.models import (
+    TERMINAL_STATUSES,
+    FileUploadResponse,
+    ReadFileResponse,
+    SandboxStatus,
+)
 from prime_sandboxes.operations import DOWNLOAD_FILE, READ_FILE, UPLOAD_FILE
 
-__all__ = ["IDLE_LIMIT", "FileCall", "read_file"]
+__all__ = ["FileCall", "download", "iterate", "read_file", "upload"]
 
 T = TypeVar("T")
 
@@ -90,7 +98,7 @@ class FileCall:
                 return await send(left)
             except APIError as error:
                 failure = error
-            again = await self.conflict(failure) and not (body is not None and body.spent)
+            again = await self.explain(failure) and not (body is not None and body.spent)
             delay = CONFLICT_DELAY * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
             late = self._deadline is not None and loop.time() + delay >= self._deadline
             if not again or late or attempt == CONFLICT_ATTEMPTS:
@@ -98,8 +106,8 @@ class FileCall:
             await asyncio.sleep(delay)
         raise failure
 
-    async def conflict(self, failure: APIError) -> bool:
-        """Whether a failure is one of a running sandbox that may be routable soon.
+    async def explain(self, failure: APIError) -> bool:
+        """Whether a failure is that of a running sandbox which may be routable soon.
 
         Raises:
             PrimeError: what the failure means, where it has a class of its own.
@@ -165,3 +173,73 @@ async def read_file(
         )
 
     return await call.perform(send)
+
+
+async def upload(
+    gateway: Gateway, call: FileCall, body: Upload, filename: str
+) -> FileUploadResponse:
+    """Sends a file."""
+    form, content_type = multipart(body, field="file", filename=filename)
+
+    async def send(left: float | None) -> FileUploadResponse:
+        return await gateway.request(
+            call.sandbox_id,
+            UPLOAD_FILE,
+            model_reader(FileUploadResponse),
+            query=call.query,
+            headers={"Accept": "application/json", "Content-Type": content_type},
+            body=form,
+            timeout=left,
+            idle=IDLE_LIMIT,
+        )
+
+    return await call.perform(send, form)
+
+
+async def download(gateway: Gateway, call: FileCall, target: PartialFile) -> None:
+    """Receives a file; when the transfer breaks off it begins anew."""
+
+    async def send(left: float | None) -> int:
+        async def start(access: Access) -> int:
+            async def receive(status: int, body: Body) -> int:
+                return await target.receive(body, request.answer_size)
+
+            request: Call[int] = _prepare(gateway, access, call, receive, left)
+            return await gateway.perform(request)
+
+        return await gateway.authorized(call.sandbox_id, start)
+
+    await call.perform(send)
+
+
+async def iterate(gateway: Gateway, call: FileCall) -> AsyncIterator[bytes]:
+    """Yields a file as it arrives; what breaks off after its first bytes is an error."""
+
+    async def send(left: float | None) -> OpenStream:
+        async def start(access: Access) -> OpenStream:
+            return await gateway.perform(_prepare(gateway, access, call, None, left))
+
+        return await gateway.authorized(call.sandbox_id, start)
+
+    async with await call.perform(send) as stream:
+        try:
+            async for chunk in stream:
+                yield chunk
+        except APIError as error:
+            await call.explain(error)
+            raise
+
+
+def _prepare(
+    gateway: Gateway, access: Access, call: FileCall, read: Reader[T] | None, left: float | None
+) -> Call[T]:
+    return gateway.prepare(
+        access,
+        DOWNLOAD_FILE,
+        read,
+        query=call.query,
+        # What is stored is wanted, not what it decompresses to.
+        headers={"Accept-Encoding": "identity"},
+        timeout=left,
+        idle=IDLE_LIMIT,
+    )
