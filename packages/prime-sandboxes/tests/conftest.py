@@ -8,11 +8,11 @@ import json
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -35,6 +35,7 @@ ACCOUNT_VARIABLES = (
 )
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
+T = TypeVar("T")
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]
 Running = Callable[..., Awaitable[Sandbox]]
 
@@ -90,14 +91,19 @@ class InThread:
     def clear_auth_cache(self) -> None:
         self._client.clear_auth_cache()
 
-    async def iter(self, *args: Any, **options: Any) -> AsyncIterator[Sandbox]:
-        sandboxes = self._client.iter(*args, **options)
-        assert isinstance(sandboxes, Generator)
+    def iter(self, *args: Any, **options: Any) -> AsyncIterator[Sandbox]:
+        return self._steps(self._client.iter(*args, **options))
+
+    def iter_file(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:
+        return self._steps(self._client.iter_file(*args, **options))
+
+    async def _steps(self, items: Iterator[T]) -> AsyncIterator[T]:
+        assert isinstance(items, Generator)
         try:
-            while (sandbox := await asyncio.to_thread(next, sandboxes, None)) is not None:
-                yield sandbox
+            while (item := await asyncio.to_thread(next, items, None)) is not None:
+                yield item
         finally:
-            await asyncio.to_thread(sandboxes.close)
+            await asyncio.to_thread(items.close)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._client, name)

@@ -129,7 +129,8 @@ def failure_of_transport(call: Call[T], error: Exception, *, reading: bool) -> F
             ),
         )
     elif isinstance(error, aiohttp.ClientResponseError) or (
-        reading and isinstance(error, aiohttp.ClientPayloadError | ValueError)
+        # A RuntimeError: the connection was closed while the reader was busy with a chunk.
+        reading and isinstance(error, aiohttp.ClientPayloadError | ValueError | RuntimeError)
     ):
         failure = Failure(
             Outcome.AMBIGUOUS,

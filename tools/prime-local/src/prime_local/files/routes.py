@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
 
 from aiohttp import BodyPartReader, web
 
 from prime_local.calls import Call, Handler, Reply
-from prime_local.contract import Problem
 from prime_local.contract.document import JsonObject
-from prime_local.errors import PlatformError, invalid
 from prime_local.files.access import FileFault, OpenFile, open_file, write_file
 from prime_local.gateway.routes import Unreachable, open_gateway
 from prime_local.sandboxes.commands import CommandFault
 from prime_local.sandboxes.life import SandboxLife
 from prime_local.sandboxes.record import wire_date
+
+A = TypeVar("A", bound=Reply | web.StreamResponse)
 
 READ_LIMIT = 10 * 1024 * 1024
 _PIECE_BYTES = 256 * 1024
@@ -39,27 +41,24 @@ _STATUS_OF_ERRNO = {
 
 
 async def upload_file(call: Call) -> Reply:
-    try:
-        life, path = _open(call)
+    async def answer(life: SandboxLife, path: str) -> Reply:
         size = await write_file(life, path, _uploaded(call.request))
-    except (CommandFault, FileFault) as fault:
-        # A missing folder is made, so what is "not a directory" here is in the way.
-        return _failure(call, fault, {errno.ENOTDIR: 400, errno.EEXIST: 400})
-    now = wire_date(call.core.clock.date())
-    return Reply({"success": True, "path": path, "size": size, "timestamp": now})
+        now = wire_date(call.core.clock.date())
+        return Reply({"success": True, "path": path, "size": size, "timestamp": now})
+
+    # A missing folder is made, so what is "not a directory" here is in the way.
+    return await _about_file(call, answer, {errno.ENOTDIR: 400, errno.EEXIST: 400})
 
 
 async def download_file(call: Call) -> Reply | web.StreamResponse:
-    try:
-        life, path = _open(call)
+    async def answer(life: SandboxLife, path: str) -> Reply | web.StreamResponse:
         async with open_file(life, path) as file:
-            if call.fault is not None:
-                # A rule that spoils the answer counts its bytes.
-                content = b"".join([piece async for piece in file.pieces()])
-                return Reply(content, content_type="application/octet-stream")
-            return await _stream(call.request, file)
-    except (CommandFault, FileFault) as fault:
-        return _failure(call, fault)
+            if call.fault is None:
+                return await _stream(call.request, file)
+            # A rule that spoils the answer counts its bytes.
+            return Reply(await _whole(file), content_type="application/octet-stream")
+
+    return await _about_file(call, answer)
 
 
 async def read_file(call: Call) -> Reply:
@@ -67,18 +66,19 @@ async def read_file(call: Call) -> Reply:
     offset, length = call.parameters.get("offset", 0), call.parameters.get("length", -1)
     if not windowed:
         offset, length = 0, -1
-    try:
-        life, path = _open(call)
+
+    async def answer(life: SandboxLife, path: str) -> Reply:
         async with open_file(life, path, offset=offset, length=length, limit=READ_LIMIT) as file:
-            data = b"".join([piece async for piece in file.pieces()])
+            data = await _whole(file)
         if call.assumptions.binary_file == "refused":
             _check_text(data)
-    except (CommandFault, FileFault) as fault:
-        return _failure(call, fault)
-    body: JsonObject = {"content": data.decode("utf-8", "replace"), "size": len(data)}
-    if windowed:
-        body |= {"total_size": file.total, "offset": file.start, "truncated": _is_part(file)}
-    return Reply(body)
+        body: JsonObject = {"content": data.decode("utf-8", "replace"), "size": len(data)}
+        if windowed:
+            truncated = file.size < file.total
+            body |= {"total_size": file.total, "offset": file.start, "truncated": truncated}
+        return Reply(body)
+
+    return await _about_file(call, answer)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -86,18 +86,39 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-def _open(call: Call) -> tuple[SandboxLife, str]:
-    """Return the sandbox and the path that a request names.
+async def _about_file(
+    call: Call,
+    answer: Callable[[SandboxLife, str], Awaitable[A]],
+    statuses: Mapping[int, int] = MappingProxyType({}),
+) -> A | Reply:
+    """Answer a request about the file that it names.
 
-    Raises:
-        CommandFault: the gateway's.
-        FileFault: a path that no file can have.
+    Args:
+        call: the request.
+        answer: makes the answer of a success.
+        statuses: by errno, where they differ from those of other routes.
     """
-    life = open_gateway(call)
+    try:
+        life = open_gateway(call)
+    except CommandFault as fault:
+        return _gateway_failure(call, fault)
     path: str = call.parameters["path"]
-    if not path or "\0" in path:
-        raise FileFault(errno.EINVAL, "the path is empty or holds NUL")
-    return life, path
+    try:
+        if not path or "\0" in path:
+            raise FileFault(errno.EINVAL, "the path is empty or holds NUL")
+        return await answer(life, path)
+    except CommandFault as fault:
+        return _gateway_failure(call, fault)
+    except FileFault as fault:
+        if not life.record.live:
+            form = call.assumptions.ended_gateway
+            return _gateway_failure(call, Unreachable(form, str(fault), ended=True))
+        status = statuses.get(fault.number) or _STATUS_OF_ERRNO.get(fault.number, 400)
+        return _error(call, status, "gateway_error", str(fault))
+
+
+async def _whole(file: OpenFile) -> bytes:
+    return b"".join([piece async for piece in file.pieces()])
 
 
 def _check_text(data: bytes) -> None:
@@ -107,33 +128,25 @@ def _check_text(data: bytes) -> None:
         raise FileFault(errno.EINVAL, "the file is no UTF-8 text") from None
 
 
-def _is_part(file: OpenFile) -> bool:
-    return file.size < file.total
-
-
 async def _uploaded(request: web.Request) -> AsyncIterator[bytes]:
     """Yield the content of the form field `file`, as it comes.
 
     Raises:
-        PlatformError: 422, the body is no such form.
+        FileFault: the body is no such form, or broke off.
     """
     if request.content_type != "multipart/form-data":
-        raise _not_a_form("Must be multipart/form-data")
+        raise FileFault(errno.EINVAL, "the body must be multipart/form-data")
     try:
         reader = await request.multipart()
         part = await reader.next()
         if not isinstance(part, BodyPartReader) or part.name != "file" or part.filename is None:
-            raise _not_a_form("Field required: file, with a filename")
+            raise FileFault(errno.EINVAL, "the form must have a field `file` with a filename")
         while piece := await part.read_chunk(_PIECE_BYTES):
             yield piece
         if await reader.next() is not None:
-            raise _not_a_form("There is one field, file")
-    except ValueError as error:
-        raise _not_a_form(f"Not a form: {error}") from error
-
-
-def _not_a_form(text: str) -> PlatformError:
-    return invalid([Problem(("body",), text, "value_error")])
+            raise FileFault(errno.EINVAL, "the form must have one field")
+    except (ValueError, ConnectionError, web.RequestPayloadError) as error:
+        raise FileFault(errno.EINVAL, f"the body is no whole form: {error}") from error
 
 
 async def _stream(request: web.Request, file: OpenFile) -> web.StreamResponse:
@@ -152,21 +165,15 @@ async def _stream(request: web.Request, file: OpenFile) -> web.StreamResponse:
     return response
 
 
-def _failure(
-    call: Call, fault: CommandFault | FileFault, statuses: dict[int, int] | None = None
-) -> Reply:
-    if isinstance(fault, FileFault):
-        status = {**_STATUS_OF_ERRNO, **(statuses or {})}.get(fault.number, 400)
-        return _error(call, status, "gateway_error", str(fault))
-    if isinstance(fault, Unreachable):
-        if fault.by_router:
-            return _error(call, 502, "sandbox_not_found", fault.message)
-        if fault.ended:
-            return _error(call, 410, "sandbox_terminated", fault.message)
-        return _error(call, 409, "gateway_error", fault.message)
-    statuses_of_codes = {"unauthenticated": 401, "not_found": 410}
-    code = "sandbox_terminated" if fault.code == "not_found" else "gateway_error"
-    return _error(call, statuses_of_codes.get(fault.code, 503), code, fault.message)
+def _gateway_failure(call: Call, fault: CommandFault) -> Reply:
+    if isinstance(fault, Unreachable) and fault.by_router:
+        return _error(call, 502, "sandbox_not_found", fault.message)
+    if fault.code == "not_found" or (isinstance(fault, Unreachable) and fault.ended):
+        return _error(call, 410, "sandbox_terminated", fault.message)
+    status = 409 if isinstance(fault, Unreachable) else 503
+    if fault.code == "unauthenticated":
+        status = 401
+    return _error(call, status, "gateway_error", fault.message)
 
 
 def _error(call: Call, status: int, code: str, message: str) -> Reply:

@@ -1,0 +1,169 @@
+"""Downloads to files: whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from prime_core.local_files import CHUNK, LocalFailure, PartialFile
+
+
+class Chunks:
+    """An answer's body that is made of chunks; an exception among them is raised."""
+
+    def __init__(self, *chunks: bytes | Exception, hang: bool = False) -> None:
+        self._chunks = chunks
+        self._hang = hang
+        self.begun = asyncio.Event()
+
+    async def read(self) -> bytes:
+        raise NotImplementedError
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+        self.begun.set()
+        if self._hang:
+            await asyncio.get_running_loop().create_future()
+
+
+async def save(path: Path, *chunks: bytes | Exception) -> int:
+    async with PartialFile(path) as target:
+        return await target.receive(Chunks(*chunks), None)
+
+
+async def test_a_file_takes_its_place_once_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    path.write_bytes(b"old")
+    async with PartialFile(path) as target:
+        await target.receive(Chunks(b"n" * CHUNK, b"ew"), None)
+        assert path.read_bytes() == b"old"
+        assert len(os.listdir(tmp_path)) == 2
+    assert path.read_bytes() == b"n" * CHUNK + b"ew"
+    assert os.listdir(tmp_path) == ["report"]
+
+
+async def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
+    assert await save(tmp_path / "empty") == 0
+    assert (tmp_path / "empty").read_bytes() == b""
+
+
+async def test_missing_folders_are_made(tmp_path: Path) -> None:
+    await save(tmp_path / "a" / "b" / "c", b"x")
+    assert (tmp_path / "a" / "b" / "c").read_bytes() == b"x"
+
+
+async def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    path.write_bytes(b"old")
+    with pytest.raises(ConnectionError):
+        await save(path, b"x" * 2 * CHUNK, ConnectionError("broke off"))
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["report"]
+
+
+async def test_another_attempt_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    async with PartialFile(path) as target:
+        with pytest.raises(ConnectionError):
+            await target.receive(Chunks(b"x" * 2 * CHUNK, ConnectionError("broke off")), None)
+        await target.receive(Chunks(b"whole"), None)
+    assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("twice", [False, True])
+async def test_a_cancellation_leaves_nothing_behind(tmp_path: Path, twice: bool) -> None:
+    body = Chunks(b"x" * 2 * CHUNK, hang=True)
+
+    async def receive() -> None:
+        async with PartialFile(tmp_path / "report") as target:
+            await target.receive(body, None)
+
+    task = asyncio.create_task(receive())
+    await body.begun.wait()
+    assert os.listdir(tmp_path)
+    task.cancel()
+    if twice:
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    if twice:
+        await asyncio.sleep(0.2)  # the thread has the rest to do
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_cancellation_at_any_moment_leaves_all_or_nothing(tmp_path: Path) -> None:
+    for moment in range(40):
+        path = tmp_path / "report"
+        path.write_bytes(b"old")
+        task = asyncio.create_task(save(path, b"new"))
+        await asyncio.sleep(moment * 0.0001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert path.read_bytes() in (b"old", b"new")
+        assert os.listdir(tmp_path) == ["report"]
+
+
+async def test_the_mode_is_that_of_the_file_before(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_bytes(b"")
+    path.chmod(0o750)
+    await save(path, b"x")
+    assert path.stat().st_mode & 0o777 == 0o750
+
+
+async def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
+    await save(tmp_path / "new", b"x")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+async def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there/file")
+    await save(tmp_path / "link", b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "file").read_bytes() == b"x"
+
+
+async def test_a_folder_is_refused_before_anything_comes(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        await save(tmp_path, b"x")
+
+
+async def test_a_place_that_cannot_be_written_is_the_systems_own_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        await save(tmp_path / "file" / "below", b"x")
+
+
+async def test_an_error_of_the_file_is_told_apart_while_the_answer_is_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    target = await PartialFile(tmp_path / "file" / "below").__aenter__()
+    with pytest.raises(LocalFailure) as caught:
+        await target.receive(Chunks(b"x"), None)
+    assert isinstance(caught.value.cause, FileExistsError)
+
+
+async def test_progress_is_told_and_its_error_is_the_callers(tmp_path: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    async with PartialFile(tmp_path / "a", lambda *now: told.append(now)) as target:
+        await target.receive(Chunks(b"x" * CHUNK, b"y"), CHUNK + 1)
+    assert told == [(0, CHUNK + 1), (CHUNK, CHUNK + 1), (CHUNK + 1, CHUNK + 1)]
+
+    def raise_error(done: int, size: int | None) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        async with PartialFile(tmp_path / "b", raise_error) as target:
+            await target.receive(Chunks(b"x"), None)
+    assert os.listdir(tmp_path) == ["a"]
