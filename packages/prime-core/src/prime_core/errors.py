@@ -20,6 +20,7 @@ __all__ = [
     "RateLimitError",
     "ServerError",
     "UnauthorizedError",
+    "UnsafeArchiveError",
     "ValidationError",
 ]
 
@@ -45,6 +46,10 @@ def _rebuild(
 
 class ConfigurationError(PrimeError, ValueError):
     """The key, team, URL or context in use is missing or unusable; nothing was sent."""
+
+
+class UnsafeArchiveError(PrimeError, ValueError):
+    """An archive that came holds something that would not stay in its folder."""
 
 
 class APIError(PrimeError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
+    from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
     from prime_core.operations import RateLimit as RateLimit
     from prime_sandboxes._async.fleet import AsyncFleet as AsyncFleet
@@ -130,6 +131,7 @@ _EXPORTS = {
     "StartCommand": "prime_sandboxes.models",
     "Timings": "prime_sandboxes.outcomes",
     "UnauthorizedError": "prime_core.errors",
+    "UnsafeArchiveError": "prime_core.errors",
     "UploadTimeoutError": "prime_sandboxes.errors",
     "ValidationError": "prime_core.errors",
     "VolumeMount": "prime_sandboxes.models",

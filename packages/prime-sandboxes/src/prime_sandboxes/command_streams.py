@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -60,6 +62,9 @@ class CommandOutput:
         )
 
 
+Collect: TypeAlias = Callable[[Body, CommandOutput], Awaitable[None]]
+
+
 async def run_session(
     gateway: Gateway,
     sandbox_id: str,
@@ -67,6 +72,9 @@ async def run_session(
     session_uuid: str,
     timeout: float,
     output: CommandOutput,
+    *,
+    collect: Collect | None = None,
+    idle: float | None = None,
 ) -> None:
     """Runs a command to its end and collects its output.
 
@@ -77,6 +85,8 @@ async def run_session(
         session_uuid: names the command for later signals.
         timeout: seconds that the platform lets it run.
         output: takes what arrives, also when the call fails in the end.
+        collect: reads the stream in place of what keeps all of it.
+        idle: seconds without output after which it is given up.
 
     Raises:
         APIError: the stream could not be opened, or broke.
@@ -85,7 +95,7 @@ async def run_session(
     body = encode_envelope(request.SerializeToString())
 
     async def read(status: int, stream: Body) -> None:
-        await _collect(stream, output)
+        await (collect or _collect)(stream, output)
 
     async def start(access: Access) -> None:
         call: Call[None] = gateway.prepare(
@@ -95,6 +105,7 @@ async def run_session(
             headers=stream_headers(max(1, round(timeout * 1000))),
             body=body,
             timeout=timeout + DEADLINE_MARGIN,
+            idle=idle,
         )
         output.host, output.request_id = call.target.host, call.request_id
         await gateway.perform(call)

@@ -13,7 +13,7 @@ from prime_core.errors import APIError, APITimeoutError
 from prime_core.local_files import PartialFile
 from prime_core.streams import OpenStream
 from prime_core.uploads import Upload, multipart
-from prime_sandboxes.commands import ReadContext, unknown_sandbox
+from prime_sandboxes.commands import GONE_CODES, ReadContext, unknown_sandbox
 from prime_sandboxes.errors import (
     DownloadTimeoutError,
     SandboxFileNotFoundError,
@@ -30,7 +30,7 @@ from prime_sandboxes.models import (
 )
 from prime_sandboxes.operations import DOWNLOAD_FILE, READ_FILE, UPLOAD_FILE
 
-__all__ = ["FileCall", "download", "iterate", "read_file", "upload"]
+__all__ = ["IDLE_LIMIT", "FileCall", "download", "iterate", "read_file", "upload"]
 
 T = TypeVar("T")
 
@@ -72,6 +72,12 @@ class FileCall:
         """The parameters that name the file."""
         return {"path": self.file_path, "sandbox_id": self.sandbox_id}
 
+    def left(self) -> float | None:
+        """Seconds until the limit, or None without one; counted from the call's start."""
+        if self._deadline is None:
+            return None
+        return max(0.001, self._deadline - asyncio.get_running_loop().time())
+
     async def perform(
         self, send: Callable[[float | None], Awaitable[T]], body: Upload | None = None
     ) -> T:
@@ -93,9 +99,8 @@ class FileCall:
         if self.timeout is not None:
             self._deadline = loop.time() + self.timeout
         for attempt in range(1, CONFLICT_ATTEMPTS + 1):
-            left = None if self._deadline is None else max(0.001, self._deadline - loop.time())
             try:
-                return await send(left)
+                return await send(self.left())
             except APIError as error:
                 failure = error
             again = await self.explain(failure) and not (body is not None and body.spent)
@@ -112,7 +117,9 @@ class FileCall:
         Raises:
             PrimeError: what the failure means, where it has a class of its own.
         """
-        gone = failure.code in _GONE_CODES or failure.status_code == 410 or unknown_sandbox(failure)
+        # A file route's "not_found" may be the file's.
+        codes = _GONE_CODES if failure.operation in _FILE_ROWS else GONE_CODES
+        gone = failure.code in codes or failure.status_code == 410 or unknown_sandbox(failure)
         # A transfer that breaks off or stands still may have lost its sandbox.
         if gone or failure.status_code in (None, 409):
             await self._check_sandbox(failure, gone)

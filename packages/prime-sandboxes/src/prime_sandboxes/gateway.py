@@ -70,6 +70,11 @@ class Gateway:
         self._lock = threading.Lock()  # a fleet's deletes forget tokens on the loop thread
         self._refresh = PerLoop(lambda: SingleFlight(self._fetch))
 
+    @property
+    def transport(self) -> AsyncTransport:
+        """The connections that its calls travel over."""
+        return self._transport
+
     def seed(self, sandbox_id: str, auth: GatewayAuth) -> None:
         """Keeps a token that came with another answer."""
         self._keep(sandbox_id, auth)

@@ -171,6 +171,85 @@ class SandboxFiles(SandboxResource):
         """
         return iterate(lambda: self._async.iter_file(sandbox_id, file_path, timeout))
 
+    def upload_directory(
+        self,
+        sandbox_id: str,
+        directory_path: str,
+        local_directory_path: str | os.PathLike[str],
+        timeout: float | None = None,
+        *,
+        progress: bool | Progress = False,
+    ) -> None:
+        """Uploads what is in a folder; files of the same names are replaced, others stay.
+
+        It travels as one tar archive, made while it is sent, and is unpacked by the image's
+        ``tar``. That needs room for both in the sandbox; the archive is removed in any case.
+        Modes, times and symbolic links are kept; owners are not, and sockets, pipes and devices
+        are left out.
+
+        Args:
+            sandbox_id: a running sandbox.
+            directory_path: where it goes, a path in the sandbox; it is made if it is missing.
+            local_directory_path: the local folder.
+            timeout: seconds for all of it, above 0; by default it takes as long as it moves.
+            progress: called with the bytes of the archive sent and in all, on the event loop;
+                or True for a bar, as for `upload_file`.
+
+        Raises:
+            FileNotFoundError: there is no such local folder; nothing was sent.
+            NotADirectoryError: it is none; nothing was sent.
+            OSError: a local file can't be read, or changed meanwhile.
+            UploadTimeoutError: it stood still, or reached ``timeout``.
+            SandboxNotRunningError: the sandbox does not run; the subclass says why.
+            ValueError: an empty or impossible argument; nothing was sent.
+            APIError: any other failure, such as an image without ``tar``.
+        """
+        run(
+            self._async.upload_directory(
+                sandbox_id, directory_path, local_directory_path, timeout, progress=progress
+            )
+        )
+
+    def download_directory(
+        self,
+        sandbox_id: str,
+        directory_path: str,
+        local_directory_path: str | os.PathLike[str],
+        timeout: float | None = None,
+        *,
+        progress: bool | Progress = False,
+    ) -> None:
+        """Downloads what is in a folder, which takes the local folder's place once it is whole.
+
+        It travels as one tar archive, which the image's ``tar`` makes while it is sent; nothing
+        is stored in the sandbox. Modes, times and symbolic links are kept, wherever a link
+        leads; owners and special mode bits are not. A transfer that breaks off is an error and
+        leaves nothing behind.
+
+        Args:
+            sandbox_id: a running sandbox.
+            directory_path: the folder, a path in the sandbox.
+            local_directory_path: where it goes: nothing, or an empty folder.
+            timeout: seconds for all of it, above 0; by default it takes as long as it moves.
+            progress: called with the bytes of the archive received, and None, on the event
+                loop; or True for a bar, as for `upload_file`.
+
+        Raises:
+            SandboxFileNotFoundError: there is no such folder in the sandbox.
+            FileExistsError: the local folder holds something; nothing was sent.
+            UnsafeArchiveError: it holds a device or a pipe, or what would lie outside of it.
+            OSError: a local file can't be written.
+            DownloadTimeoutError: it stood still, or reached ``timeout``.
+            SandboxNotRunningError: the sandbox does not run; the subclass says why.
+            ValueError: an empty or impossible argument; nothing was sent.
+            APIError: any other failure, such as an image without ``tar``.
+        """
+        run(
+            self._async.download_directory(
+                sandbox_id, directory_path, local_directory_path, timeout, progress=progress
+            )
+        )
+
     def read_file(
         self,
         sandbox_id: str,
