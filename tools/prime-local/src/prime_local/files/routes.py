@@ -52,11 +52,12 @@ async def upload_file(call: Call) -> Reply:
 
 async def download_file(call: Call) -> Reply | web.StreamResponse:
     async def answer(life: SandboxLife, path: str) -> Reply | web.StreamResponse:
+        if call.fault is None:
+            return await _stream(call.request, open_file(life, path))
+        # A rule that spoils the answer counts its bytes.
         async with open_file(life, path) as file:
-            if call.fault is None:
-                return await _stream(call.request, file)
-            # A rule that spoils the answer counts its bytes.
-            return Reply(await _whole(file), content_type="application/octet-stream")
+            content = await _whole(file)
+        return Reply(content, content_type="application/octet-stream")
 
     return await _about_file(call, answer)
 
@@ -149,19 +150,28 @@ async def _uploaded(request: web.Request) -> AsyncIterator[bytes]:
         raise FileFault(errno.EINVAL, f"the body is no whole form: {error}") from error
 
 
-async def _stream(request: web.Request, file: OpenFile) -> web.StreamResponse:
+async def _stream(
+    request: web.Request, opening: contextlib.AbstractAsyncContextManager[OpenFile]
+) -> web.StreamResponse:
+    """Send a file while it is read; when it has arrived, the sandbox is in use no more."""
     response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
-    response.content_length = file.size
-    # Neither a caller who leaves nor a file that breaks off can be told by an answer any more.
+    last = b""
+    # A caller who leaves ends it too.
     with contextlib.suppress(ConnectionError):
-        await response.prepare(request)
-        try:
-            async for piece in file.pieces():
-                await response.write(piece)
-            await response.write_eof()
-        except FileFault:
-            if request.transport is not None:
-                request.transport.close()
+        async with opening as file:
+            response.content_length = file.size
+            await response.prepare(request)
+            try:
+                async for piece in file.pieces():
+                    await response.write(last)
+                    last = piece
+            except FileFault:
+                # The answer has begun, so that only its end can tell.
+                if request.transport is not None:
+                    request.transport.close()
+                return response
+        await response.write(last)
+        await response.write_eof()
     return response
 
 
