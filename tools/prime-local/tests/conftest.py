@@ -102,6 +102,9 @@ class RawClient:
         created: dict[str, Any] = answer.body
         return created
 
+    def files(self, sandbox: dict[str, Any]) -> Files:
+        return Files(self, sandbox)
+
     async def get(self, sandbox: dict[str, Any]) -> dict[str, Any]:
         answer = await self.call("GET", f"/api/v1/sandbox/{sandbox['id']}")
         assert answer.status == 200, answer.body
@@ -179,6 +182,57 @@ class RawClient:
             headers=self.gateway_headers(sandbox, "application/json"),
         ) as response:
             return Answer(response.status, await response.json(), dict(response.headers))
+
+
+class Files:
+    """File routes of one sandbox, over plain HTTP."""
+
+    def __init__(self, client: RawClient, box: dict[str, Any]) -> None:
+        self.client = client
+        self.box = box
+        self.token = box["gatewayAuth"]["token"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def url(self, route: str, **query: object) -> str:
+        return f"{self.client.gateway(self.box, route)}?{urllib.parse.urlencode(query)}"
+
+    async def upload(self, path: str, content: Any = b"content", **query: object) -> Answer:
+        form = aiohttp.FormData()
+        form.add_field("file", content, filename="local.bin")
+        return await self.send(self.url("upload", path=path, **query), form)
+
+    async def send(self, url: str, data: Any, **headers: str) -> Answer:
+        answer = self.client.session.post(url, data=data, headers={**self.headers, **headers})
+        return await self._read(answer)
+
+    async def get(self, route: str, path: str, **query: object) -> Answer:
+        url = self.url(route, path=path, **query)
+        return await self._read(self.client.session.get(url, headers=self.headers))
+
+    async def read(self, path: str, **query: object) -> Answer:
+        return await self.get("read-file", path, **query)
+
+    async def download(self, path: str) -> Answer:
+        return await self.get("download", path)
+
+    async def run(self, script: str) -> str:
+        result = await self.client.run(self.box, script)
+        assert result.exit_code == 0, result
+        return result.stdout
+
+    async def _read(self, request: Any) -> Answer:
+        async with request as response:
+            data = await response.read()
+            body = json.loads(data) if response.content_type == "application/json" else data
+            return Answer(response.status, body, dict(response.headers))
+
+    async def place(self) -> str:
+        """The sandbox's working folder."""
+        folder: str = (await self.client.get(self.box))["diskMountPath"]
+        return folder
 
 
 async def read_event(response: aiohttp.ClientResponse) -> tuple[int, dict[str, Any]]:
@@ -340,6 +394,21 @@ async def _client(platform: LocalPlatform | PlatformProcess) -> AsyncIterator[Ra
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         yield RawClient(session, platform.url, platform.api_key)
+
+
+@pytest.fixture
+async def files(client: RawClient) -> Files:
+    return Files(client, await client.running())
+
+
+@pytest.fixture(params=["process", "bwrap", "full"])
+async def files_of_mode(
+    request: pytest.FixtureRequest, platform_of_mode: PlatformOfMode
+) -> AsyncIterator[Files]:
+    """The file routes of a sandbox in each isolation mode."""
+    mode: WantedMode = request.param
+    async with _client(platform_of_mode(mode)) as client:
+        yield Files(client, await client.running())
 
 
 @pytest.fixture

@@ -1,18 +1,14 @@
-"""File routes of the gateway: what they do, refuse and keep to."""
+"""File routes of the gateway: limits, forms, tokens, clocks and faults."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import stat
 import subprocess
 import sys
 import time
-import urllib.parse
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -21,229 +17,14 @@ import pytest
 from prime_local import FaultRule, LocalPlatform
 from prime_local.assumptions import Assumptions
 from prime_local.files import agent
-from prime_local.sandboxes.isolation.base import WantedMode
 
 if TYPE_CHECKING:
-    from conftest import Answer, OpenPlatform, PlatformOfMode, RawClient
+    from conftest import Files, OpenPlatform, RawClient
 
 pytestmark = pytest.mark.timeout(60)
 
 Json = dict[str, Any]
 MIB = 1024 * 1024
-
-
-class Files:
-    """File routes of one sandbox, over plain HTTP."""
-
-    def __init__(self, client: RawClient, box: Json) -> None:
-        self.client = client
-        self.box = box
-        self.token = box["gatewayAuth"]["token"]
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}"}
-
-    def url(self, route: str, **query: object) -> str:
-        return f"{self.client.gateway(self.box, route)}?{urllib.parse.urlencode(query)}"
-
-    async def upload(self, path: str, content: Any = b"content", **query: object) -> Answer:
-        form = aiohttp.FormData()
-        form.add_field("file", content, filename="local.bin")
-        return await self.send(self.url("upload", path=path, **query), form)
-
-    async def send(self, url: str, data: Any, **headers: str) -> Answer:
-        answer = self.client.session.post(url, data=data, headers={**self.headers, **headers})
-        return await self._read(answer)
-
-    async def get(self, route: str, path: str, **query: object) -> Answer:
-        url = self.url(route, path=path, **query)
-        return await self._read(self.client.session.get(url, headers=self.headers))
-
-    async def read(self, path: str, **query: object) -> Answer:
-        return await self.get("read-file", path, **query)
-
-    async def download(self, path: str) -> Answer:
-        return await self.get("download", path)
-
-    async def run(self, script: str) -> str:
-        result = await self.client.run(self.box, script)
-        assert result.exit_code == 0, result
-        return result.stdout
-
-    async def _read(self, request: Any) -> Answer:
-        async with request as response:
-            data = await response.read()
-            body = json.loads(data) if response.content_type == "application/json" else data
-            return SimpleNamespace(  # type: ignore[return-value]
-                status=response.status, body=body, headers=dict(response.headers)
-            )
-
-
-@pytest.fixture
-async def files(client: RawClient) -> Files:
-    return Files(client, await client.running())
-
-
-@pytest.fixture(params=["process", "bwrap", "full"])
-async def files_of_mode(
-    request: pytest.FixtureRequest, platform_of_mode: PlatformOfMode, helpers: Any
-) -> AsyncIterator[Files]:
-    """The file routes of a sandbox in each isolation mode."""
-    mode: WantedMode = request.param
-    async with helpers.client_of(platform_of_mode(mode)) as client:
-        yield Files(client, await client.running())
-
-
-async def place(files: Files) -> str:
-    """The sandbox's working folder."""
-    folder: str = (await files.client.get(files.box))["diskMountPath"]
-    return folder
-
-
-async def test_what_is_uploaded_can_be_downloaded_and_read(files_of_mode: Files) -> None:
-    files = files_of_mode
-    path = f"{await place(files)}/new/folder/é 1.txt"
-    answer = await files.upload(path, "grüße\n".encode())
-    assert answer.status == 200, answer.body
-    assert (answer.body["success"], answer.body["path"], answer.body["size"]) == (True, path, 8)
-    assert (await files.download(path)).body == "grüße\n".encode()
-    assert (await files.read(path)).body == {"content": "grüße\n", "size": 8}
-    assert await files.run("cat 'new/folder/é 1.txt'") == "grüße\n"
-
-
-async def test_megabytes_go_both_ways(files_of_mode: Files) -> None:
-    files = files_of_mode
-    data = os.urandom(20 * MIB + 1)
-    assert (await files.upload("big", data)).body["size"] == len(data)
-    answer = await files.download("big")
-    assert answer.body == data
-    assert answer.headers["Content-Length"] == str(len(data))
-    assert answer.headers["Content-Type"] == "application/octet-stream"
-
-
-async def test_a_file_belongs_to_the_sandboxs_account(files_of_mode: Files) -> None:
-    files = files_of_mode
-    await files.upload("new")
-    await files.run("echo old > old; chmod 750 old")
-    await files.upload("old")
-    listed = await files.run("stat -c '%a %u %n' new old; id -u; ls -A")
-    user = listed.split("\n")[2]
-    assert listed == f"644 {user} new\n750 {user} old\n{user}\nnew\nold\n"
-
-
-async def test_a_link_is_followed_where_it_leads_in_the_sandbox(files_of_mode: Files) -> None:
-    files = files_of_mode
-    await files.run("mkdir there; ln -s there/file link")
-    await files.upload("link", b"through")
-    assert await files.run("cat there/file; readlink link") == "throughthere/file\n"
-    assert (await files.download("link")).body == b"through"
-
-
-@pytest.mark.parametrize("mode", ["bwrap", "full"])
-async def test_no_path_leads_out_of_an_isolated_sandbox(
-    platform_of_mode: PlatformOfMode, helpers: Any, tmp_path: Path, mode: WantedMode
-) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"secret")
-    async with helpers.client_of(platform_of_mode(mode)) as client:
-        files = Files(client, await client.running())
-        up = "../" * 20
-        await files.run(f"ln -s {secret} link; ln -s {up}{secret} up; ln -s /proc/1/root root")
-        for path in (
-            str(secret),
-            f"/tmp/{up}{secret}",
-            "link",
-            "up",
-            f"root/{secret}",
-            f"/proc/self/root/{secret}",
-            f"/proc/1/root{secret}",
-        ):
-            assert (await files.download(path)).status in (403, 404), path
-            assert (await files.read(path)).status in (403, 404), path
-        for path in ("link", "up", str(tmp_path / "new")):
-            await files.upload(path, b"written")
-        assert secret.read_bytes() == b"secret"
-        assert os.listdir(tmp_path) == ["secret"]
-        # What was written is in the sandbox's own root, if it has a writable one.
-        if mode == "full":
-            assert (await files.download(str(tmp_path / "new"))).body == b"written"
-
-
-@pytest.mark.parametrize("path", ["{secret}", "link", "folder/new", "../../../../../../{secret}"])
-async def test_without_isolation_paths_keep_to_the_sandboxs_folders(
-    files: Files, tmp_path: Path, path: str
-) -> None:
-    elsewhere = Path("/var/tmp") / tmp_path.name
-    elsewhere.mkdir(exist_ok=True)
-    secret = elsewhere / "secret"
-    try:
-        secret.write_bytes(b"secret")
-        await files.run(f"ln -s {secret} link; ln -s {elsewhere} folder")
-        where = path.format(secret=secret)
-        answer = await files.upload(where, b"written")
-        assert (answer.status, answer.body["error"]) == (403, "gateway_error")
-        assert "out of the sandbox's folders" in answer.body["message"]
-        if "new" not in path:
-            assert (await files.download(where)).status == 403
-            assert (await files.read(where)).status == 403
-        assert secret.read_bytes() == b"secret"
-        assert os.listdir(elsewhere) == ["secret"]
-    finally:
-        secret.unlink()
-        elsewhere.rmdir()
-
-
-async def test_without_isolation_what_commands_leave_in_tmp_is_readable(
-    files: Files, tmp_path: Path
-) -> None:
-    path = Path("/tmp") / f"prime-{tmp_path.name}-{os.getpid()}"
-    try:
-        await files.run(f"echo log > {path}")
-        assert (await files.read(str(path))).body["content"] == "log\n"
-        assert (await files.upload(str(path))).status == 403
-        assert path.read_text() == "log\n"
-    finally:
-        path.unlink()
-
-
-# What reading and writing such a path is answered with; None where it can be written.
-IMPOSSIBLE: dict[str, tuple[int, int | None]] = {
-    "nope": (404, None),
-    "no/folder": (404, None),
-    "file/below": (404, 400),
-    "folder": (400, 400),
-    "folder/": (400, 400),
-    "pipe": (400, 400),
-    "loop": (400, 400),
-    "x" * 300: (400, 400),
-    "": (400, 400),
-    "a\0b": (400, 400),
-}
-
-
-async def test_an_impossible_path_is_refused(files_of_mode: Files) -> None:
-    files = files_of_mode
-    await files.run("touch file; mkdir folder; mkfifo pipe; ln -s loop loop")
-    for path, (reading, writing) in IMPOSSIBLE.items():
-        for answer in (await files.download(path), await files.read(path)):
-            assert answer.status == reading, (path, answer.body)
-            assert answer.body["error"] == "gateway_error"
-            assert answer.body["code"] == reading
-        if writing is not None:
-            assert (await files.upload(path)).status == writing, path
-
-
-@pytest.mark.parametrize("mode", ["bwrap", "full"])
-async def test_devices_are_no_files(
-    platform_of_mode: PlatformOfMode, helpers: Any, mode: WantedMode
-) -> None:
-    async with helpers.client_of(platform_of_mode(mode)) as client:
-        files = Files(client, await client.running())
-        for path in ("/dev/zero", "/dev/null", "/proc/self/fd/0", "/proc/self/fd/1"):
-            assert (await files.download(path)).status in (400, 404), path
-            assert (await files.upload(path)).status in (400, 403, 404), path
-        assert stat.S_ISCHR(int(await files.run("printf %d 0x$(stat -c %f /dev/null)")))
 
 
 async def test_ten_mebibytes_are_the_most_that_is_read_directly(files: Files) -> None:
@@ -276,7 +57,7 @@ async def test_a_window_has_an_effect_only_where_that_is_assumed(
     await files.upload("digits", b"0123456789")
     assert (await files.read("digits", **query)).body == {"content": "0123456789", "size": 10}
     _, client = await open_platform(assumptions=Assumptions(read_window="honoured"))
-    windowed = Files(client, await client.running())
+    windowed = client.files(await client.running())
     await windowed.upload("digits", b"0123456789")
     assert (await windowed.read("digits", **query)).body == {
         "content": content,
@@ -293,7 +74,7 @@ async def test_what_is_no_text_is_replaced_or_refused(
     await files.upload("binary", b"a\xffb")
     assert (await files.read("binary")).body == {"content": "a�b", "size": 3}
     _, client = await open_platform(assumptions=Assumptions(binary_file="refused"))
-    strict = Files(client, await client.running())
+    strict = client.files(await client.running())
     await strict.upload("binary", b"a\xffb")
     assert (await strict.read("binary")).status == 400
 
@@ -309,7 +90,7 @@ async def test_an_ended_sandbox_is_gone(open_platform: OpenPlatform, files: File
     for answer in (await files.upload("x"), await files.download("x"), await files.read("x")):
         assert (answer.status, answer.body["error"]) == (410, "sandbox_terminated")
     _, client = await open_platform(assumptions=Assumptions(ended_gateway="bad_gateway"))
-    routed = Files(client, await client.running())
+    routed = client.files(await client.running())
     await client.call("DELETE", f"/api/v1/sandbox/{routed.box['id']}")
     answer = await routed.read("x")
     assert (answer.status, answer.body["error"]) == (502, "sandbox_not_found")
@@ -317,7 +98,7 @@ async def test_an_ended_sandbox_is_gone(open_platform: OpenPlatform, files: File
 
 async def test_a_sandbox_that_is_not_ready_is_a_conflict(open_platform: OpenPlatform) -> None:
     platform, client = await open_platform(gateway_delay=60)
-    files = Files(client, await client.running())
+    files = client.files(await client.running())
     answer = await files.read("x")
     assert (answer.status, answer.body["error"]) == (409, "gateway_error")
     await platform.advance(61)
@@ -406,7 +187,7 @@ async def test_a_file_call_puts_the_idle_timeout_off(
     open_platform: OpenPlatform, route: str
 ) -> None:
     platform, client = await open_platform()
-    files = Files(client, await client.running(idle_timeout_minutes=1))
+    files = client.files(await client.running(idle_timeout_minutes=1))
     await files.upload("x")
     for _ in range(3):
         await platform.advance(50)
@@ -420,7 +201,7 @@ async def test_a_file_call_puts_the_idle_timeout_off(
 
 async def test_a_running_transfer_holds_the_idle_timeout(open_platform: OpenPlatform) -> None:
     platform, client = await open_platform()
-    files = Files(client, await client.running(idle_timeout_minutes=1))
+    files = client.files(await client.running(idle_timeout_minutes=1))
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def content() -> AsyncIterator[bytes]:
@@ -484,6 +265,6 @@ def test_a_file_has_at_most_the_size_of_the_disk(tmp_path: Path, limit: int, sai
 
 async def test_the_variables_of_a_sandbox_do_not_reach_its_agent(client: RawClient) -> None:
     variables = {"PATH": "/nowhere", "PYTHONHOME": "/nowhere", "PYTHONSTARTUP": "/nowhere"}
-    files = Files(client, await client.running(environment_vars=variables))
+    files = client.files(await client.running(environment_vars=variables))
     assert (await files.upload("x")).status == 200
     assert (await files.read("x")).body["content"] == "content"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
+    from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
     from prime_core.operations import RateLimit as RateLimit
 
@@ -47,6 +48,7 @@ _EXPORTS = {
     "RateLimitError": "prime_core.errors",
     "ServerError": "prime_core.errors",
     "UnauthorizedError": "prime_core.errors",
+    "UnsafeArchiveError": "prime_core.errors",
     "ValidationError": "prime_core.errors",
 }
 __all__ = sorted(_EXPORTS)
