@@ -5,6 +5,7 @@ The documentation is read where it lies next to the repository, or where PRIME_S
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -116,6 +117,7 @@ def server(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     yield prime_platform_server
     prime_platform_server.reset()
 
@@ -151,6 +153,32 @@ def test_a_documented_snippet_runs_unchanged(
     assert sandboxes["created"] == CREATES.get(heading, 1)
     if heading in CLEAN_UP:
         assert sandboxes["live"] == 0
+
+
+@pytest.mark.skipif(not DOCUMENTATION.is_file(), reason="the documentation is not here")
+@pytest.mark.filterwarnings("ignore:unclosed Prime client:ResourceWarning")
+def test_the_documented_transfers_run_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their /workspace is there in an isolated sandbox only."""
+    [code] = [code for page, _, code in python_blocks(DOCUMENTATION) if page == "sandboxes/files"]
+    report = "client.execute_command(sandbox.id, 'seq 20 > /workspace/report.csv')\n"
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "model.bin").write_bytes(b"model")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    try:
+        platform = PlatformProcess(["--no-limits"], isolation="bwrap").__enter__()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    with contextlib.ExitStack() as stack:
+        stack.push(platform.__exit__)
+        for name, value in platform.env.items():
+            monkeypatch.setenv(name, value)
+        exec(CLIENT + SANDBOX + report + code, {"__name__": "snippet"})
+    text = "".join(f"{number}\n" for number in range(1, 21))
+    assert (tmp_path / "reports" / "report.csv").read_text() == text
+    assert capsys.readouterr().out == text[:80] + "\n"
 
 
 def readme_blocks() -> list[tuple[str, str]]:
