@@ -175,7 +175,7 @@ def test_the_documented_transfers_run_unchanged(
         stack.push(platform.__exit__)
         for name, value in platform.env.items():
             monkeypatch.setenv(name, value)
-        exec(CLIENT + SANDBOX + report + code, {"__name__": "snippet"})
+        exec(CLIENT + SANDBOX + report + code + "\nclient.close()", {"__name__": "snippet"})
     text = "".join(f"{number}\n" for number in range(1, 21))
     assert (tmp_path / "reports" / "report.csv").read_text() == text
     assert capsys.readouterr().out == text[:80] + "\n"

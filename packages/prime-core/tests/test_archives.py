@@ -236,6 +236,13 @@ async def test_a_folder_that_holds_something_is_not_touched(tree: Path) -> None:
     assert seen(tree) == before
 
 
+async def test_a_place_that_cannot_be_made_is_the_systems_own_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    data = archive(("x", FILE, "x" * 3_000_000))
+    with pytest.raises(NotADirectoryError):
+        await asyncio.wait_for(unpack(data, tmp_path / "file" / "below"), 10)
+
+
 async def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     await unpack(archive(("x", FILE, "x")), tmp_path / "there")

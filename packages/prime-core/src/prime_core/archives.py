@@ -234,8 +234,8 @@ class _Unpacking:
             APIResponseError: it is no archive, or not whole.
             OSError: a file can't be written.
         """
-        os.makedirs(self._root)
         with self._source, self._source.makefile("rb", CHUNK) as file:
+            os.makedirs(self._root)
             try:
                 with tarfile.open(fileobj=file, mode="r|") as archive:
                     for member in archive:
