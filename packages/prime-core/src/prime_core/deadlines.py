@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 
 if sys.version_info >= (3, 11):
@@ -22,10 +23,12 @@ def move_deadline(limit: timeout, deadline: float | None) -> None:
     """
     if sys.version_info >= (3, 11):
         limit.reschedule(deadline)
-    elif deadline is None:
-        limit.reject()
     else:
-        limit.update(deadline)
+        # async_timeout would cancel the task that moves the end, such as the one that sends a
+        # body, in place of the one that is limited.
+        limited = limit._task
+        limit.update(math.inf if deadline is None else deadline)
+        limit._task = limited
 
 
 async def wait_until(future: asyncio.Future[None], deadline: float) -> bool:
