@@ -167,7 +167,7 @@ async def test_a_cancelled_download_leaves_nothing(
     assert os.listdir(tmp_path) == ["home"]
 
 
-@pytest.mark.parametrize("fault", [{"truncate": 100}, {"omit": "end_event"}])
+@pytest.mark.parametrize("fault", [{"truncate": 100}, {"omit": "end_event"}, {"bad_chunk": 5}])
 async def test_a_download_that_breaks_off_leaves_nothing(
     client: AsyncSandboxClient,
     platform: LocalPlatform,
