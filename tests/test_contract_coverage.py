@@ -31,7 +31,6 @@ TEAM_OF_THE_CALLER = {"bulk_delete_sandboxes"}
 # Routes whose methods are still to come; the contract's legacy routes are none of them.
 TO_COME = {
     "files": {"upload_file", "download_file", "read_file"},
-    "background jobs": {"batch_get_background_job_statuses"},
     "live processes": {
         "command_session_connect",
         "command_session_list",
@@ -39,7 +38,6 @@ TO_COME = {
         "command_session_stream_input",
         "command_session_send_input",
     },
-    "SSH": {"create_ssh_session", "close_ssh_session"},
     "checkpoints": {
         "create_checkpoint",
         "list_checkpoints",

@@ -69,6 +69,8 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxLifecycle": "SandboxClient",
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
         "prime_sandboxes.AsyncSandboxNetworks": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxJobs": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxSSH": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
     },
 )

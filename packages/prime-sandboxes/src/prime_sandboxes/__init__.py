@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from prime_sandboxes._sync.fleet import Fleet as Fleet
     from prime_sandboxes._sync.fleet import SandboxHandle as SandboxHandle
     from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
+    from prime_sandboxes.errors import BackgroundJobLostError as BackgroundJobLostError
     from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
     from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
     from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from prime_sandboxes.errors import SandboxOOMError as SandboxOOMError
     from prime_sandboxes.errors import SandboxTimeoutError as SandboxTimeoutError
     from prime_sandboxes.models import AdvancedConfigs as AdvancedConfigs
+    from prime_sandboxes.models import BackgroundJob as BackgroundJob
+    from prime_sandboxes.models import BackgroundJobStatus as BackgroundJobStatus
+    from prime_sandboxes.models import BackgroundJobStatusSnapshot as BackgroundJobStatusSnapshot
     from prime_sandboxes.models import BatchSandboxStatusResponse as BatchSandboxStatusResponse
     from prime_sandboxes.models import BulkDeleteSandboxRequest as BulkDeleteSandboxRequest
     from prime_sandboxes.models import BulkDeleteSandboxResponse as BulkDeleteSandboxResponse
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import SandboxStatus as SandboxStatus
     from prime_sandboxes.models import SandboxStatusLookupError as SandboxStatusLookupError
     from prime_sandboxes.models import SandboxStatusSnapshot as SandboxStatusSnapshot
+    from prime_sandboxes.models import SSHSession as SSHSession
     from prime_sandboxes.models import StartCommand as StartCommand
     from prime_sandboxes.models import VolumeMount as VolumeMount
     from prime_sandboxes.outcomes import Outcome as Outcome
@@ -75,6 +80,10 @@ _EXPORTS = {
     "AsyncFleet": "prime_sandboxes._async.fleet",
     "AsyncSandboxClient": "prime_sandboxes._async.sandbox_client",
     "AsyncSandboxHandle": "prime_sandboxes._async.fleet",
+    "BackgroundJob": "prime_sandboxes.models",
+    "BackgroundJobLostError": "prime_sandboxes.errors",
+    "BackgroundJobStatus": "prime_sandboxes.models",
+    "BackgroundJobStatusSnapshot": "prime_sandboxes.models",
     "BadRequestError": "prime_core.errors",
     "BatchSandboxStatusResponse": "prime_sandboxes.models",
     "BatchStatusUnsupportedError": "prime_sandboxes.errors",
@@ -103,6 +112,7 @@ _EXPORTS = {
     "QuotaExceededError": "prime_core.errors",
     "RateLimit": "prime_core.operations",
     "RateLimitError": "prime_core.errors",
+    "SSHSession": "prime_sandboxes.models",
     "Sandbox": "prime_sandboxes.models",
     "SandboxClient": "prime_sandboxes._sync.sandbox_client",
     "SandboxEgressPolicy": "prime_sandboxes.models",

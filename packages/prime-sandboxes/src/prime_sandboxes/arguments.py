@@ -26,12 +26,12 @@ def check_labels(labels: Sequence[str] | None) -> list[str] | None:
     return found
 
 
-def check_id(value: str, name: str = "sandbox_id") -> str:
+def check_id(value: str, name: str = "sandbox_id", example: str = "sbx_7f3k2m") -> str:
     """An id that can be sent; a wrong one must not spoil the batch that it travels in."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a string, not {type(value).__name__}")
     if not value or not value.isprintable():
-        raise ValueError(f"{name} is an id such as sbx_7f3k2m, not {value!r}")
+        raise ValueError(f"{name} is an id such as {example}, not {value!r}")
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prime_core.errors import APIError, PrimeError
 
 __all__ = [
+    "BackgroundJobLostError",
     "BatchStatusUnsupportedError",
     "CommandTimeoutError",
     "FleetCleanupError",
@@ -109,6 +110,26 @@ class CommandTimeoutError(PrimeError, RuntimeError):
 
 class BatchStatusUnsupportedError(APIError):
     """The platform has no route to read many states at once."""
+
+
+class BackgroundJobLostError(APIError):
+    """A background job is gone without having left an exit code, or was never there.
+
+    Something killed it from outside, or removed its files from ``/tmp``. Its logs may still be
+    read there.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        job_id: the job.
+    """
+
+    def __init__(self, sandbox_id: str, job_id: str) -> None:
+        super().__init__(
+            f"Background job {job_id} in sandbox {sandbox_id} is lost: it does not run and left "
+            "no exit code. Start it again if it may run twice."
+        )
+        self.sandbox_id = sandbox_id
+        self.job_id = job_id
 
 
 class NetworkSyncTimeoutError(PrimeError, TimeoutError):

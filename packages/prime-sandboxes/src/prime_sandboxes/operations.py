@@ -11,6 +11,7 @@ DELETE_SCOPE = RateScope("sandbox-delete")
 AUTH_SCOPE = RateScope("sandbox-auth")
 NETWORK_SCOPE = RateScope("sandbox-network")
 GATEWAY_SCOPE = RateScope("sandbox-gateway")
+SSH_SCOPE = RateScope("sandbox-ssh")
 
 CREATE_SANDBOX = Operation(
     "create_sandbox",
@@ -141,4 +142,29 @@ REMOVE_LAN_MEMBER = Operation(
     "/api/v1/sandbox/networks/{network_id}/members/{sandbox_id}",
     "safe",
     scope=NETWORK_SCOPE,
+)
+
+# Background jobs
+BATCH_GET_BACKGROUND_JOB_STATUSES = Operation(
+    "batch_get_background_job_statuses",
+    "POST",
+    "/api/v1/sandbox/background-jobs/status:batchGet",
+    "safe",
+    scope=READ_SCOPE,
+)
+
+# SSH
+CREATE_SSH_SESSION = Operation(
+    "create_ssh_session",
+    "POST",
+    "/api/v1/sandbox/{sandbox_id}/ssh-session",
+    "unsafe",
+    scope=SSH_SCOPE,
+)
+CLOSE_SSH_SESSION = Operation(
+    "close_ssh_session",
+    "DELETE",
+    "/api/v1/sandbox/{sandbox_id}/ssh-session/{session_id}",
+    "safe",
+    scope=SSH_SCOPE,
 )

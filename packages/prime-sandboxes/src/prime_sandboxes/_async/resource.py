@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core.errors import PrimeError
+from prime_sandboxes._proto.command_session_pb2 import CommandSpec
+from prime_sandboxes.commands import run_in_sandbox
 from prime_sandboxes.gateway import Gateway
-from prime_sandboxes.models import ErrorContext
+from prime_sandboxes.models import CommandResponse, ErrorContext
 from prime_sandboxes.networks import PendingJoins
 from prime_sandboxes.operations import GET_SANDBOX_ERROR_CONTEXT
 
@@ -46,6 +48,13 @@ class AsyncSandboxResource:
             ErrorContext,
             path={"sandbox_id": sandbox_id},
             timeout=ERROR_CONTEXT_TIMEOUT,
+        )
+
+    async def _run_in_sandbox(
+        self, sandbox_id: str, command: str, spec: CommandSpec, timeout: float
+    ) -> CommandResponse:
+        return await run_in_sandbox(
+            self._gateway, self._error_context, sandbox_id, command, spec, timeout
         )
 
     async def _error_context(self, sandbox_id: str) -> ErrorContext:

@@ -26,6 +26,13 @@ from prime_sandboxes.models.egress import (
     validate_egress_lists,
 )
 from prime_sandboxes.models.gateway import GatewayAuth
+from prime_sandboxes.models.jobs import (
+    BackgroundJob,
+    BackgroundJobStatus,
+    BackgroundJobStatusLookupError,
+    BackgroundJobStatusSnapshot,
+    BatchBackgroundJobStatusResponse,
+)
 from prime_sandboxes.models.networks import (
     CreateLanNetworkRequest,
     LanNetwork,
@@ -47,6 +54,7 @@ from prime_sandboxes.models.sandboxes import (
     SandboxStatusLookupError,
     SandboxStatusSnapshot,
 )
+from prime_sandboxes.models.ssh import CreateSSHSessionRequest, SSHSession
 
 __all__ = [
     "CREATE_TRANSPORT_FIELDS",
@@ -54,12 +62,18 @@ __all__ = [
     "MAX_EGRESS_POLICY_ENTRIES",
     "TERMINAL_STATUSES",
     "AdvancedConfigs",
+    "BackgroundJob",
+    "BackgroundJobStatus",
+    "BackgroundJobStatusLookupError",
+    "BackgroundJobStatusSnapshot",
+    "BatchBackgroundJobStatusResponse",
     "BatchSandboxStatusRequest",
     "BatchSandboxStatusResponse",
     "BulkDeleteSandboxRequest",
     "BulkDeleteSandboxResponse",
     "CommandResponse",
     "CreateLanNetworkRequest",
+    "CreateSSHSessionRequest",
     "CreateSandboxRequest",
     "CreatedSandbox",
     "EgressPolicyStatus",
@@ -70,6 +84,7 @@ __all__ = [
     "LanNetworkMember",
     "LanRule",
     "PutLanMemberRequest",
+    "SSHSession",
     "Sandbox",
     "SandboxEgressPolicy",
     "SandboxListResponse",
