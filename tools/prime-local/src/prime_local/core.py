@@ -26,6 +26,7 @@ from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
+from prime_local.ssh.sessions import SshSessions
 from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
@@ -91,6 +92,7 @@ class PlatformCore:
         self.refusals = Refusals(self.clock, settings.assumptions)
         self.faults = FaultRules(self.contract.operations)
         self.faults.add(faults)
+        self.ssh_sessions = SshSessions(self.clock, self.identifiers)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
         self.violations: list[str] = []
         self.lans = LanNetworks(self.clock, self.identifiers, storage)
@@ -248,3 +250,4 @@ class PlatformCore:
         self.limits.release(sandbox.resources)
         self.tokens.revoke(sandbox.id)
         self.fabric.forget(sandbox.id)
+        self.ssh_sessions.end_all_of(sandbox.id)

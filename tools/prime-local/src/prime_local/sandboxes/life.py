@@ -16,6 +16,7 @@ from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.session import CommandSession
+from prime_local.sandboxes.terminals import Stdin
 from prime_local.sandboxes.trees import tree_name
 from prime_local.tasks import TaskSet
 
@@ -157,6 +158,20 @@ class SandboxLife:
         self._host.tasks.start(self._run_session(session, timeout))
         return session
 
+    async def launch_unnoticed(self, command: Command, stdin: Stdin = "none") -> RunningProcess:
+        """Start a process that puts off no idle time and that no list has.
+
+        Raises:
+            CommandFault: it could not be started.
+        """
+        tree = tree_name(self._tree, str(next(self._numbers)))
+        launch = self._host.tasks.start(self._launch(command, tree, stdin))
+        try:
+            return await asyncio.shield(launch)
+        except asyncio.CancelledError:
+            launch.add_done_callback(_abandon)
+            raise
+
     def find_session(self, *, pid: int = 0, session_uuid: str = "") -> CommandSession:
         """Return a running command.
 
@@ -294,14 +309,16 @@ class SandboxLife:
     def _idle_out(self) -> None:
         self.end(Status.TERMINATED, reason="idle_timeout")
 
-    async def _launch(self, command: Command, tree: str) -> RunningProcess:
+    async def _launch(self, command: Command, tree: str, stdin: Stdin = "none") -> RunningProcess:
         self._machine_used = True
         if not self.record.live:
             raise CommandFault("not_found", "the sandbox has ended")
         record = self.record
         environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
         command = Command(command.argv, environment, command.cwd, command.user)
-        launch = self._host.tasks.start(self._host.isolation.launch(record.id, command, tree))
+        launch = self._host.tasks.start(
+            self._host.isolation.launch(record.id, command, tree, stdin)
+        )
         self._launches.add(launch)
         launch.add_done_callback(self._launches.discard)
         return await asyncio.shield(launch)
@@ -363,3 +380,11 @@ class SandboxLife:
         ended = [uuid for uuid, session in self._sessions.items() if session.over]
         for uuid in ended[: max(0, len(ended) - self._host.retained_sessions)]:
             del self._sessions[uuid]
+
+
+def _abandon(launch: asyncio.Task[RunningProcess]) -> None:
+    """Kill a process that came too late for whoever asked for it."""
+    if not launch.cancelled() and launch.exception() is None:
+        process = launch.result()
+        process.signal_group(signal.SIGKILL)
+        process.close()

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from prime_local.limits import Resources
 from prime_local.sandboxes.commands import Command
 from prime_local.sandboxes.processes import RunningProcess
+from prime_local.sandboxes.terminals import Stdin
 
 ModeName = Literal["full", "bwrap", "process"]
 WantedMode = Literal["auto", "full", "bwrap", "process"]
@@ -81,13 +82,16 @@ class Isolation(Protocol):
         The awaitable raises `IsolationError` when it cannot be made.
         """
 
-    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+    async def launch(
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
+    ) -> RunningProcess:
         """Start a command.
 
         Args:
             sandbox_id: of a sandbox that is open.
             command: what to run; its directory is the workspace when it names none.
             tree: a name for the command and its children; see `trees.tree_name`.
+            stdin: what it reads; a terminal is where it writes as well.
 
         Raises:
             CommandFault: `invalid_argument` for an unknown account, directory or program,

@@ -23,6 +23,7 @@ from prime_local.sandboxes.isolation.links import LauncherLinks
 from prime_local.sandboxes.isolation.view import PYTHON, WORKSPACE
 from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
 from prime_local.sandboxes.removal import remove_tree
+from prime_local.sandboxes.terminals import Stdin, TerminalSize
 from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
 
 T = TypeVar("T")
@@ -124,7 +125,9 @@ class ConfinedMode:
         self._sandboxes[box.sandbox_id] = sandbox
         return self._open(box, sandbox)
 
-    async def launch(self, sandbox_id: str, command: Command, tree: str) -> RunningProcess:
+    async def launch(
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
+    ) -> RunningProcess:
         if command.user not in (None, _ACCOUNT):
             raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
         sandbox = self._sandboxes.get(sandbox_id)
@@ -142,23 +145,34 @@ class ConfinedMode:
             "cwd": command.cwd,
             "env": _environment(sandbox_id, command, tree),
         }
-        stdout, stderr, status = os.pipe(), os.pipe(), os.pipe()
-        theirs = [memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
-        self._send(theirs, request="start", sandbox=sandbox_id, command=name)
+        status = os.pipe()
+        ours, theirs = _streams(stdin)
+        terminal = isinstance(stdin, TerminalSize)
+        self._send(
+            [memory_file(json.dumps(body).encode()), status[1], *theirs],
+            request="start",
+            sandbox=sandbox_id,
+            command=name,
+            terminal=terminal,
+        )
         try:
             pid = await asyncio.wait_for(_read_status(status[0]), _START_SECONDS)
         except BaseException as error:
             sandbox.running.pop(name, None)
             signal_group(signal.SIGKILL)
-            os.close(stdout[0])
-            os.close(stderr[0])
+            for descriptor in ours:
+                os.close(descriptor)
             if isinstance(error, asyncio.TimeoutError):
                 text = "the command did not start in time"
                 raise CommandFault("resource_exhausted", text) from None
             raise
         finally:
             os.close(status[0])
-        return RunningProcess(pid, FileIO(stdout[0]), FileIO(stderr[0]), exited, signal_group)
+        if terminal:
+            return RunningProcess.in_terminal(pid, ours[0], exited, signal_group)
+        stdout, stderr = FileIO(ours[0]), FileIO(ours[1])
+        entry = FileIO(ours[2], "w") if stdin == "pipe" else None
+        return RunningProcess(pid, stdout, stderr, exited, signal_group, entry)
 
     async def kill(self, sandbox_id: str, tree: str) -> None:
         sandbox = self._sandboxes.get(sandbox_id)
@@ -285,6 +299,23 @@ def _environment(sandbox_id: str, command: Command, tree: str) -> dict[str, str]
         "PRIME_LOCAL_SANDBOX": sandbox_id,
         TREE_VARIABLE: tree,
     }
+
+
+def _streams(stdin: Stdin) -> tuple[list[int], list[int]]:
+    """Return our descriptors of a command's streams, and the command's: output, errors, input.
+
+    Without input there is none for it; of a terminal there is only one of ours.
+    """
+    if isinstance(stdin, TerminalSize):
+        outer, inner = stdin.open()
+        return [outer], [inner, os.dup(inner), os.dup(inner)]
+    stdout, stderr = os.pipe(), os.pipe()
+    ours, theirs = [stdout[0], stderr[0]], [stdout[1], stderr[1]]
+    if stdin == "pipe":
+        inner, outer = os.pipe()
+        ours.append(outer)
+        theirs.append(inner)
+    return ours, theirs
 
 
 def _last(tree: str) -> str:

@@ -163,7 +163,16 @@ class Launcher:
         )
 
     def _start(
-        self, body: int, stdout: int, stderr: int, status: int, *, sandbox: str, command: str
+        self,
+        body: int,
+        status: int,
+        stdout: int,
+        stderr: int,
+        stdin: int | None = None,
+        *,
+        sandbox: str,
+        command: str,
+        terminal: bool,
     ) -> None:
         inmate = self._inmates.get(sandbox)
         if inmate is None or inmate.first is None:
@@ -172,7 +181,8 @@ class Launcher:
         with open(body, "rb", closefd=False) as file:
             wanted = json.load(file)
         program = Program(wanted["argv"], wanted["env"], wanted["cwd"], inmate.file_bytes)
-        streams = Streams(self._null, stdout, stderr, status)
+        stdin = self._null if stdin is None else stdin
+        streams = Streams(stdin, stdout, stderr, status, terminal)
         try:
             pid = self._enter(inmate.first, sandbox, command, program, streams)
         except (OSError, EntryRefused) as error:
@@ -338,7 +348,7 @@ class Launcher:
 def _receive(link: socket.socket) -> tuple[bytes, array.array[int]]:
     """Receive a packet and its descriptors; `socket.recv_fds` drops the flag used here."""
     descriptors = array.array("i")
-    room = socket.CMSG_SPACE(4 * descriptors.itemsize)
+    room = socket.CMSG_SPACE(5 * descriptors.itemsize)
     packet, ancillary, _, _ = link.recvmsg(PACKET_BYTES, room, socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
