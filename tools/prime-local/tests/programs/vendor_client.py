@@ -24,6 +24,9 @@ from prime_sandboxes import (
     StartCommand,
 )
 
+# Its private half was thrown away.
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXhFWFSkaWSzEan2yiepw/+XVnAq/su4+u/VmcjjHKK"
+
 
 def request(name: str, **fields: Any) -> CreateSandboxRequest:
     image = fields.pop("docker_image", "python:3.11-slim")
@@ -44,6 +47,8 @@ def use_sync() -> dict[str, Any]:
         client.execute_command(made.id, "sleep 20", timeout=1)
     except CommandTimeoutError:
         seen["timed_out"] = True
+    use_jobs(client, made.id, seen)
+    use_ssh(client, made.id, seen)
     seen["listed"] = client.list(labels=["vendor"]).total
     seen["status"] = client.get(made.id).status
     starting = StartCommand(executable="/bin/sh", args=["-c", "echo started; sleep 60"])
@@ -61,6 +66,26 @@ def use_sync() -> dict[str, Any]:
     seen["deleted"] = len(client.bulk_delete([logging.id, *(box.id for box in others)]).succeeded)
     seen["left"] = client.list(labels=["vendor"], exclude_terminated=True).total
     return seen
+
+
+def use_jobs(client: SandboxClient, sandbox_id: str, seen: dict[str, Any]) -> None:
+    jobs = [client.start_background_job(sandbox_id, f"exit {code}") for code in (0, 7)]
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        states = client.get_background_job_statuses(jobs)
+        if all(state.completed for state in states):
+            break
+        time.sleep(0.05)
+    seen["jobs"] = [state.exit_code for state in states]
+    seen["job"] = client.get_background_job_status(sandbox_id, jobs[1]).exit_code
+    ran = client.run_background_job(sandbox_id, "exit 8", timeout=20, poll_interval=1)
+    seen["ran"] = [ran.completed, ran.exit_code]
+
+
+def use_ssh(client: SandboxClient, sandbox_id: str, seen: dict[str, Any]) -> None:
+    session = client.create_ssh_session(sandbox_id, PUBLIC_KEY, ttl_seconds=60)
+    seen["ssh"] = [session.sandbox_id == sandbox_id, session.ttl_seconds]
+    client.close_ssh_session(sandbox_id, session.session_id)
 
 
 async def use_async() -> dict[str, Any]:
