@@ -70,6 +70,7 @@ exit_file=$2
   exec /bin/bash -c "$command"
 ) >"$3" 2>"$4"
 echo "$?" >"$exit_file.new" && mv "$exit_file.new" "$exit_file"
+exit  # as the last command, mv would replace this shell
 """
 _LAUNCH = """
 job=$1
@@ -88,17 +89,23 @@ done
 echo 'the job did not begin'
 exit 1
 """
-# Arguments: launch folder, exit file. The exit file is looked at again at the end, since the
-# job may have written it between the first look and that at its process.
+# Arguments: launch folder, exit file. A process shows an empty command line while it becomes
+# another, so only several looks tell that a job is lost.
 _FUNCTIONS = """
 exec 2>/dev/null
 ended() { [[ -s $2 ]] && echo "exit $(<"$2")"; }
 lives() { pid=$(<"$1/pid") && line=$(<"/proc/$pid/cmdline") && [[ $line == *"$2"* ]]; }
+lost() {
+  for look in 1 2 3; do
+    if [[ -s $2 ]] || lives "$@"; then return 1; fi
+    sleep 0.05
+  done
+}
 """
 _STATUS = (
     _FUNCTIONS
     + """
-ended "$@" || { lives "$@" && echo running; } || ended "$@" || echo lost
+if lost "$@"; then echo lost; else ended "$@" || echo running; fi
 """
 )
 # The exit code of a killed job is written for it, unless it has written its own.
@@ -106,7 +113,7 @@ _KILL = (
     _FUNCTIONS
     + """
 ended "$@" && exit
-if lives "$@"; then
+if ! lost "$@" && lives "$@"; then
   kill -KILL -- "-$pid"
   echo 137 >"$2.killed" && ln "$2.killed" "$2"
   rm -f "$2.killed"
