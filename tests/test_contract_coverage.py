@@ -40,21 +40,6 @@ TO_COME = {
         "command_session_send_input",
     },
     "SSH": {"create_ssh_session", "close_ssh_session"},
-    "checkpoints": {
-        "create_checkpoint",
-        "list_checkpoints",
-        "delete_sandbox_checkpoints",
-        "get_checkpoint",
-        "delete_checkpoint",
-        "batch_get_checkpoints",
-    },
-    "volumes": {
-        "create_sandbox_volume",
-        "list_sandbox_volumes",
-        "get_sandbox_volume",
-        "delete_sandbox_volume",
-        "publish_sandbox_volume",
-    },
     "images": {
         "list_images",
         "update_images",

@@ -70,5 +70,8 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
         "prime_sandboxes.AsyncSandboxNetworks": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxCheckpoints": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxForking": "SandboxClient",
+        "prime_sandboxes.AsyncVolumes": "SandboxClient.volumes",
     },
 )

@@ -10,7 +10,8 @@ from typing_extensions import Self
 from prime_core._async.api_client import AsyncAPIClient
 from prime_sandboxes._async.commands import AsyncSandboxCommands
 from prime_sandboxes._async.fleet import AsyncFleet
-from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
+from prime_sandboxes._async.forking import AsyncSandboxForking
+from prime_sandboxes._async.volumes import AsyncVolumes
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
 from prime_sandboxes.arguments import check_labels
 from prime_sandboxes.networks import PendingJoins
@@ -20,8 +21,8 @@ __all__ = ["AsyncSandboxClient"]
 USER_AGENT = "prime-sandboxes/0.1.0"
 
 
-class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandboxWaiting):
-    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+class AsyncSandboxClient(AsyncSandboxForking, AsyncSandboxCommands, AsyncSandboxWaiting):
+    """Creates sandboxes, runs commands in them, saves, forks, waits for and deletes them.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.
@@ -56,6 +57,11 @@ class AsyncSandboxClient(AsyncSandboxLifecycle, AsyncSandboxCommands, AsyncSandb
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.client, self._joins)
+
+    @property
+    def volumes(self) -> AsyncVolumes:
+        """Named storage that sandboxes share."""
+        return AsyncVolumes(self)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> AsyncFleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.

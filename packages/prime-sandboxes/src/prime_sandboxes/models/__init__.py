@@ -9,9 +9,19 @@ from prime_sandboxes.models.bulk import (
     BulkDeleteSandboxRequest,
     BulkDeleteSandboxResponse,
 )
+from prime_sandboxes.models.checkpoints import (
+    BatchCheckpointRequest,
+    BatchCheckpointResponse,
+    CheckpointDeleteError,
+    CheckpointList,
+    CheckpointLookupError,
+    DeleteSandboxCheckpointsResponse,
+    SandboxCheckpoint,
+)
 from prime_sandboxes.models.commands import CommandResponse
 from prime_sandboxes.models.create import (
     CREATE_TRANSPORT_FIELDS,
+    VOLUME_NAME,
     AdvancedConfigs,
     CreateSandboxRequest,
     StartCommand,
@@ -47,21 +57,35 @@ from prime_sandboxes.models.sandboxes import (
     SandboxStatusLookupError,
     SandboxStatusSnapshot,
 )
+from prime_sandboxes.models.volumes import (
+    CreateVolumeRequest,
+    PublishVolumeRequest,
+    Volume,
+    VolumeListResponse,
+)
 
 __all__ = [
     "CREATE_TRANSPORT_FIELDS",
     "DOMAIN_RULE_PORTS",
     "MAX_EGRESS_POLICY_ENTRIES",
     "TERMINAL_STATUSES",
+    "VOLUME_NAME",
     "AdvancedConfigs",
+    "BatchCheckpointRequest",
+    "BatchCheckpointResponse",
     "BatchSandboxStatusRequest",
     "BatchSandboxStatusResponse",
     "BulkDeleteSandboxRequest",
     "BulkDeleteSandboxResponse",
+    "CheckpointDeleteError",
+    "CheckpointList",
+    "CheckpointLookupError",
     "CommandResponse",
     "CreateLanNetworkRequest",
     "CreateSandboxRequest",
+    "CreateVolumeRequest",
     "CreatedSandbox",
+    "DeleteSandboxCheckpointsResponse",
     "EgressPolicyStatus",
     "ErrorContext",
     "GatewayAuth",
@@ -69,8 +93,10 @@ __all__ = [
     "LanNetworkList",
     "LanNetworkMember",
     "LanRule",
+    "PublishVolumeRequest",
     "PutLanMemberRequest",
     "Sandbox",
+    "SandboxCheckpoint",
     "SandboxEgressPolicy",
     "SandboxListResponse",
     "SandboxLogsResponse",
@@ -80,6 +106,8 @@ __all__ = [
     "SetEgressPolicyRequest",
     "SetLanRulesRequest",
     "StartCommand",
+    "Volume",
+    "VolumeListResponse",
     "VolumeMount",
     "validate_egress_lists",
 ]
