@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -110,10 +111,10 @@ async def create_unkeyed(
     """
     call = transport.prepare(operation, model_reader(response), path)
     owed = obligation or owe_later(transport, description)
-    answer = loop_thread().submit(transport.perform(call))
-    owed.undo = partial(_undo_answered, call, answer, discard)
+    sending = _Sending(transport, call, discard)
+    owed.undo = sending.undo
     try:
-        made = await across(answer)
+        made = await across(sending.answer)
     except Exception:
         owed.settle()
         raise
@@ -135,19 +136,47 @@ async def _nothing() -> None:
     """Nothing was asked for yet."""
 
 
-async def _undo_answered(
-    call: Call[M],
-    answer: concurrent.futures.Future[M],
-    discard: Callable[[M], Coroutine[Any, Any, None]],
-) -> None:
-    """Waits for the answer to a create, and discards what it names."""
-    try:
-        made = await across(answer)
-    except APIError as error:
-        if call.unresolved:
-            raise PrimeError(f"Whether it was made is not known: {error}") from error
-        return
-    await discard(made)
+class _Sending(Generic[M]):
+    """A create under way on the loop thread.
+
+    Args:
+        transport: the client's.
+        call: the create.
+        discard: deletes what it made.
+
+    Attributes:
+        answer: what it made, or its failure.
+    """
+
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        call: Call[M],
+        discard: Callable[[M], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._call = call
+        self._discard = discard
+        self._task: asyncio.Task[Any] | None = None
+        self.answer = loop_thread().submit(self._send(transport))
+
+    async def _send(self, transport: AsyncTransport) -> M:
+        self._task = asyncio.current_task()
+        return await transport.perform(self._call)
+
+    async def undo(self) -> None:
+        """Waits for the answer and discards what it names; runs on the loop thread."""
+        if self._task is not None and not self._call.unresolved:
+            # It waits for its turn, and need not be sent; nothing happens when it is done.
+            self._task.cancel()
+        try:
+            made = await across(self.answer)
+        except concurrent.futures.CancelledError:
+            return
+        except APIError as error:
+            if self._call.unresolved:
+                raise PrimeError(f"Whether it was made is not known: {error}") from error
+            return
+        await self._discard(made)
 
 
 async def _undo(
