@@ -117,6 +117,9 @@ class AsyncVolumes:
     async def delete(self, name: str, *, team_id: str | None = None) -> None:
         """Deletes a volume and all that was ever published to it.
 
+        While the platform still removes its data, which it answers with 503, the request is
+        repeated until the client's ``timeout`` is over.
+
         Args:
             name: its name.
             team_id: as for `list`; a team's volume needs team admin.
@@ -125,7 +128,7 @@ class AsyncVolumes:
             ConflictError: an active sandbox has it attached.
             ForbiddenError: the caller is no admin of the team.
             NotFoundError: the scope has no volume of this name.
-            ServerError: 503, its data is still being removed; call again.
+            ServerError: its data is still being removed: call again later.
             ValueError: an impossible name; nothing was sent.
             APIError: any other failure.
         """

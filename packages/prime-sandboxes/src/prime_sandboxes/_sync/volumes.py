@@ -84,6 +84,9 @@ class Volumes(Facade[AsyncVolumes]):
     def delete(self, name: str, *, team_id: str | None = None) -> None:
         """Deletes a volume and all that was ever published to it.
 
+        While the platform still removes its data, which it answers with 503, the request is
+        repeated until the client's ``timeout`` is over.
+
         Args:
             name: its name.
             team_id: as for `list`; a team's volume needs team admin.
@@ -92,7 +95,7 @@ class Volumes(Facade[AsyncVolumes]):
             ConflictError: an active sandbox has it attached.
             ForbiddenError: the caller is no admin of the team.
             NotFoundError: the scope has no volume of this name.
-            ServerError: 503, its data is still being removed; call again.
+            ServerError: its data is still being removed: call again later.
             ValueError: an impossible name; nothing was sent.
             APIError: any other failure.
         """
