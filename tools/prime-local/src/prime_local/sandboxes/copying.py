@@ -105,7 +105,7 @@ class _Copying:
         return self._bytes
 
     def _copy_folder(self, source: int, target: int, path: str) -> None:
-        if path.count("/") >= _DEEPEST:
+        if path.count("/") > _DEEPEST:
             raise CopyError(f"folders are nested more than {_DEEPEST} deep")
         with os.scandir(source) as entries:
             names = [entry.name for entry in entries]
