@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from prime_core.reaper import reaper
-from prime_local import FaultRule, LocalPlatform
+from prime_local import FaultRule, LocalPlatform, PlatformProcess
 from prime_sandboxes import (
     APIResponseError,
     AsyncSandboxClient,
     CheckpointFailedError,
     CheckpointTimeoutError,
     ConflictError,
+    CreateSandboxRequest,
     NotFoundError,
     PaymentRequiredError,
     Sandbox,
+    SandboxClient,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +34,14 @@ pytestmark = [
     pytest.mark.timeout(30),
     pytest.mark.usefixtures("quick_polls", "quick_discards"),
 ]
+
+
+PROGRAM = """
+import sys
+from prime_sandboxes import APIClient, SandboxClient
+
+SandboxClient(APIClient()).fork(sys.argv[1])
+"""
 
 
 @pytest.fixture
@@ -50,7 +65,7 @@ async def test_a_fork_starts_with_the_files_of_its_source(
         cpu_cores=2,
         memory_gb=3,
         timeout_minutes=90,
-        labels=["team-a"],
+        labels=["team-a", "prime-fleet:1"],
         region="us",
         network_allowlist=["example.com"],
     )
@@ -174,6 +189,30 @@ async def test_a_checkpoint_that_is_late_is_left_to_the_caller(
         assert await client.list_checkpoints(source.id) == [late]
 
 
+def test_a_program_that_is_interrupted_in_a_fork_leaves_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PlatformProcess(["--no-limits", "--checkpoint-time", "60"]) as platform:
+        for name, value in platform.env.items():
+            monkeypatch.setenv(name, value)
+        with SandboxClient() as client:
+            source = client.create(CreateSandboxRequest(name="a", docker_image="python"))
+            client.wait_for_creation(source.id)
+            program = subprocess.Popen([sys.executable, "-c", PROGRAM, source.id])
+            try:
+                _wait_for_request(platform, "batch_get_checkpoints")
+                assert len(client.list_checkpoints(source.id)) == 1
+                program.send_signal(signal.SIGINT)
+                _wait_for_request(platform, "delete_checkpoint")
+                platform.advance(60)
+                assert program.wait(15) != 0
+            finally:
+                program.kill()
+                program.wait()
+            assert client.list_checkpoints(source.id) == []
+            assert platform.ledger()["sandboxes"]["created"] == 1
+
+
 async def test_a_fork_of_what_is_not_there_makes_nothing(
     client: AsyncSandboxClient, platform: LocalPlatform
 ) -> None:
@@ -205,3 +244,10 @@ async def _cancelled(call: asyncio.Future[Any]) -> None:
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+
+
+def _wait_for_request(platform: PlatformProcess, operation: str) -> None:
+    deadline = time.monotonic() + 15
+    while not platform.ledger()["requests"].get(operation):
+        assert time.monotonic() < deadline, f"no request to {operation}"
+        time.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prime_sandboxes.errors import CheckpointFailedError
+from prime_sandboxes.fleet_work import FLEET_LABEL
 from prime_sandboxes.models import CreateSandboxRequest, Sandbox, SandboxCheckpoint
 
 __all__ = ["fork_request", "is_durable"]
@@ -48,7 +49,8 @@ def fork_request(
             "gpu_count": source.gpu_count,
             "gpu_type": source.gpu_type,
             "timeout_minutes": source.timeout_minutes,
-            "labels": source.labels,
+            # A fleet deletes by its label what it has not made, if it is told to sweep.
+            "labels": [each for each in source.labels if not each.startswith(FLEET_LABEL)],
             "region": source.region,
             # "" is the personal account: None would be the client's team.
             "team_id": source.team_id or "",

@@ -110,7 +110,7 @@ class PlatformCore:
             settings.network_delay,
             pretend=settings.assumptions.unenforced_rules == "applied",
         )
-        self.isolated = premises.isolation
+        self.isolation_mode = premises.isolation
         self._archive = Archive(
             (settings.data_dir or premises.root) / _ARCHIVE_NAME, premises.copier
         )
@@ -198,7 +198,7 @@ class PlatformCore:
         self.limits = CreationLimits(self.clock, self.refusals, account, enabled=settings.limits)
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)
-        self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolated, self._live)
+        self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,

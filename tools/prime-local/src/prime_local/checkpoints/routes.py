@@ -14,7 +14,7 @@ async def create_checkpoint(call: Call) -> Reply:
     record = core.sandboxes.running(call.parameters["sandbox_id"]).record
     wire = await core.checkpoints.make(
         record,
-        core.isolated.parts(record.id),
+        core.isolation_mode.parts(record.id),
         disk_size_gb=record.resources.disk,
         parent_id=record.checkpoint_id,
         failure=_failure(call),
