@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 Json = dict[str, Any]
+# Writes a file that takes seconds to copy in pieces of a few bytes.
+LARGE = "head -c 64M /dev/zero | tr '\\0' x > large"
+CHUNK = "prime_local.sandboxes.copying._CHUNK_BYTES"
 
 
 async def save(client: RawClient, sandbox: Json) -> Json:
@@ -126,10 +130,10 @@ async def test_isolation_full_keeps_what_was_changed_and_deleted_anywhere(
     platform = platform_of_mode("full")
     async with helpers.client_of(platform) as client:
         source = await client.running()
-        script = "echo changed > /etc/hosts; rm /etc/passwd; rm -r /usr/share/doc; mkdir /new"
+        script = "echo changed > /etc/hosts; rm /etc/passwd; rm -r /etc/alternatives; mkdir /new"
         assert (await client.run(source, script)).exit_code == 0
         restored = await restore(client, await durable(client, await save(client, source)))
-        script = "cat /etc/hosts; ls -d /etc/passwd /usr/share/doc /new 2>/dev/null"
+        script = "cat /etc/hosts; ls -d /etc/passwd /etc/alternatives /new 2>/dev/null"
         assert (await client.run(restored, script)).stdout == "changed\n/new\n"
     platform.reset()
 
@@ -169,10 +173,27 @@ async def test_a_checkpoint_fails_when_its_sandbox_ends_first(
     assert found is not None
     assert (found["state"], found["occupied_bytes"]) == ("FAILED", 0)
     assert "ended before" in found["error"]
+    await _until_kept(tmp_path, set())
     await platform.advance(3600)
     assert (await read(client, checkpoint) or {})["state"] == "FAILED"
     assert (await delete(client, checkpoint))[0] == 200
     assert await read(client, checkpoint) is None
+
+
+async def test_the_copying_stops_when_the_sandbox_ends(
+    open_platform: OpenPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = await open_platform(data_dir=tmp_path)
+    source = await client.running()
+    await client.run(source, LARGE)
+    monkeypatch.setattr(CHUNK, 64)
+    saving = asyncio.ensure_future(save(client, source))
+    await _until(lambda: _kept(tmp_path))
+    began = time.monotonic()
+    await client.call("DELETE", f"/api/v1/sandbox/{source['id']}")
+    checkpoint = await saving
+    assert time.monotonic() - began < 2
+    assert (await read(client, checkpoint) or {})["state"] == "FAILED"
     await _until_kept(tmp_path, set())
 
 
@@ -225,9 +246,9 @@ async def test_a_deleted_checkpoint_is_deleting_for_a_time(open_platform: OpenPl
     await platform.advance(60)
     for _ in range(500):
         if await read(client, checkpoint) is None:
-            return
+            break
         await asyncio.sleep(0.01)
-    pytest.fail("it is still there")
+    assert await read(client, checkpoint) is None
 
 
 async def test_a_restore_takes_image_and_disk_from_the_checkpoint(
@@ -243,22 +264,23 @@ async def test_a_restore_takes_image_and_disk_from_the_checkpoint(
         assert (await client.call("POST", "/api/v1/sandbox", body)).status == 422
 
 
-async def test_a_sandbox_deleted_while_it_is_filled_leaves_nothing(
-    open_platform: OpenPlatform,
+async def test_a_sandbox_that_ends_while_it_is_filled_leaves_nothing(
+    open_platform: OpenPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform, client = await open_platform(start_delay=1)
-    source = await client.create()
-    await platform.advance(1)
-    await client.until(source, "RUNNING")
-    await client.run(source, "head -c 200M /dev/zero | tr '\\0' x > large")
+    _, client = await open_platform()
+    source = await client.running()
+    await client.run(source, LARGE)
     checkpoint = await durable(client, await save(client, source))
+    monkeypatch.setattr(CHUNK, 64)
     body = {"name": "restored", "checkpoint_id": checkpoint["id"]}
     restored = (await client.call("POST", "/api/v1/sandbox", body)).body
-    await platform.advance(1)
-    assert (await client.get(restored))["status"] == "PROVISIONING"
-    await client.call("DELETE", f"/api/v1/sandbox/{restored['id']}")
-    assert (await client.get(restored))["status"] == "TERMINATED"
     folders = Path(source["diskMountPath"]).parent.parent
+    await _until(lambda: (folders / restored["id"]).exists())
+    assert (await client.get(restored))["status"] == "PROVISIONING"
+    began = time.monotonic()
+    await client.call("DELETE", f"/api/v1/sandbox/{restored['id']}")
+    assert time.monotonic() - began < 2
+    assert (await client.get(restored))["status"] == "TERMINATED"
     assert {folder.name for folder in folders.iterdir()} == {source["id"]}
 
 
@@ -350,11 +372,14 @@ def _kept(data_dir: Path) -> set[str]:
 
 
 async def _until_kept(data_dir: Path, wanted: set[str]) -> None:
-    for _ in range(500):
-        if _kept(data_dir) == wanted:
-            return
+    await _until(lambda: _kept(data_dir) == wanted)
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
-    assert _kept(data_dir) == wanted
 
 
 def _set_state(data_dir: Path, checkpoint: Json, state: str) -> None:
