@@ -115,7 +115,7 @@ class ProcessMode:
         return self.folders(sandbox_id).root / "volumes" / name
 
     def mount_refusal(self, path: str) -> str | None:
-        return "without isolation a path is this machine's; --isolation full and bwrap can"
+        return "without isolation a path is this machine's: use --isolation full or bwrap"
 
     def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None] | None:
         """Fill the folders; without files to start with they are made for the first command."""

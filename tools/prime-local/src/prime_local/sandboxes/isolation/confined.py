@@ -141,7 +141,7 @@ class ConfinedMode:
 
     def mount_refusal(self, path: str) -> str | None:
         if self.name == "bwrap" and is_system_path(path):
-            return "there the root is read-only; --isolation full can"
+            return "there the root is read-only: use --isolation full"
         return None
 
     def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None]:
