@@ -130,10 +130,10 @@ async def test_isolation_full_keeps_what_was_changed_and_deleted_anywhere(
     platform = platform_of_mode("full")
     async with helpers.client_of(platform) as client:
         source = await client.running()
-        script = "echo changed > /etc/hosts; rm /etc/passwd; rm -r /etc/alternatives; mkdir /new"
+        script = "echo changed > /etc/profile; rm /etc/passwd; rm -r /etc/alternatives; mkdir /new"
         assert (await client.run(source, script)).exit_code == 0
         restored = await restore(client, await durable(client, await save(client, source)))
-        script = "cat /etc/hosts; ls -d /etc/passwd /etc/alternatives /new 2>/dev/null"
+        script = "cat /etc/profile; ls -d /etc/passwd /etc/alternatives /new 2>/dev/null"
         assert (await client.run(restored, script)).stdout == "changed\n/new\n"
     platform.reset()
 
@@ -385,6 +385,6 @@ async def _until(condition: Callable[[], object]) -> None:
 def _set_state(data_dir: Path, checkpoint: Json, state: str) -> None:
     with closing(sqlite3.connect(data_dir / "platform.sqlite3")) as connection, connection:
         connection.execute(
-            "UPDATE objects SET value = json_set(value, '$.state', ?) WHERE id = ?",
+            "UPDATE objects SET record = json_set(record, '$.state', ?) WHERE id = ?",
             (state, checkpoint["id"]),
         )
