@@ -38,21 +38,6 @@ TO_COME = {
         "command_session_stream_input",
         "command_session_send_input",
     },
-    "checkpoints": {
-        "create_checkpoint",
-        "list_checkpoints",
-        "delete_sandbox_checkpoints",
-        "get_checkpoint",
-        "delete_checkpoint",
-        "batch_get_checkpoints",
-    },
-    "volumes": {
-        "create_sandbox_volume",
-        "list_sandbox_volumes",
-        "get_sandbox_volume",
-        "delete_sandbox_volume",
-        "publish_sandbox_volume",
-    },
     "images": {
         "list_images",
         "update_images",

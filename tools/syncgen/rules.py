@@ -72,5 +72,8 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxJobs": "SandboxClient",
         "prime_sandboxes.AsyncSandboxSSH": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxCheckpoints": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxForking": "SandboxClient",
+        "prime_sandboxes.AsyncVolumes": "SandboxClient.volumes",
     },
 )

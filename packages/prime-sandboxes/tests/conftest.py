@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import struct
 import time
@@ -16,7 +17,7 @@ from typing import Any, cast
 
 import pytest
 
-from prime_local import FaultRule, LocalPlatform
+from prime_local import FaultRule, IsolationError, LocalPlatform
 from prime_sandboxes import (
     AsyncSandboxClient,
     CreateSandboxRequest,
@@ -37,6 +38,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]
 Running = Callable[..., Awaitable[Sandbox]]
+Requested = Callable[[LocalPlatform, str], Awaitable[None]]
 
 
 @pytest.fixture
@@ -76,6 +78,24 @@ async def platform(start_platform: StartPlatform) -> LocalPlatform:
 
 
 @pytest.fixture
+def start_isolated(start_platform: StartPlatform) -> StartPlatform:
+    """Starts platforms in the weakest isolation that has mounts.
+
+    Where that does not work the test is skipped, or fails if PRIME_REQUIRE_ISOLATION is set.
+    """
+
+    async def start(**options: Any) -> LocalPlatform:
+        try:
+            return await start_platform(isolation="bwrap", **options)
+        except IsolationError as error:
+            if os.environ.get("PRIME_REQUIRE_ISOLATION"):
+                raise
+            pytest.skip(str(error))
+
+    return start
+
+
+@pytest.fixture
 async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
     async with AsyncSandboxClient() as client:
         yield client
@@ -84,20 +104,24 @@ async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
 class InThread:
     """A sync client with the async one's face: each call runs in a thread."""
 
-    def __init__(self, client: SandboxClient) -> None:
+    def __init__(self, client: Any) -> None:
         self._client = client
+
+    @property
+    def volumes(self) -> InThread:
+        return InThread(self._client.volumes)
 
     def clear_auth_cache(self) -> None:
         self._client.clear_auth_cache()
 
-    async def iter(self, *args: Any, **options: Any) -> AsyncIterator[Sandbox]:
-        sandboxes = self._client.iter(*args, **options)
-        assert isinstance(sandboxes, Generator)
+    async def iter(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        items = self._client.iter(*args, **options)
+        assert isinstance(items, Generator)
         try:
-            while (sandbox := await asyncio.to_thread(next, sandboxes, None)) is not None:
-                yield sandbox
+            while (item := await asyncio.to_thread(next, items, None)) is not None:
+                yield item
         finally:
-            await asyncio.to_thread(sandboxes.close)
+            await asyncio.to_thread(items.close)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._client, name)
@@ -122,6 +146,28 @@ async def either(
         yield cast(AsyncSandboxClient, InThread(sync))
     finally:
         await asyncio.to_thread(sync.close)
+
+
+@pytest.fixture
+def requested() -> Requested:
+    """Waits until a platform has got a request to an operation."""
+
+    async def wait(platform: LocalPlatform, operation: str) -> None:
+        deadline = time.monotonic() + 10
+        while not platform.ledger()["requests"].get(operation):
+            assert time.monotonic() < deadline, f"no request to {operation}"
+            await asyncio.sleep(0.01)
+
+    return wait
+
+
+@pytest.fixture
+def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has waits ask twenty times a second."""
+    monkeypatch.setattr("prime_core.polling.TICK", 0.05)
+    monkeypatch.setattr("prime_core.polling.TICK_JITTER", 0.005)
+    monkeypatch.setattr("prime_core.polling.FIRST_INTERVAL", 0.05)
+    monkeypatch.setattr("prime_core.polling.LONGEST_INTERVAL", 0.1)
 
 
 @pytest.fixture

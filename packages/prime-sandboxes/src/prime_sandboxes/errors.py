@@ -7,6 +7,8 @@ from prime_core.errors import APIError, PrimeError
 __all__ = [
     "BackgroundJobLostError",
     "BatchStatusUnsupportedError",
+    "CheckpointFailedError",
+    "CheckpointTimeoutError",
     "CommandTimeoutError",
     "FleetCleanupError",
     "LanMembershipError",
@@ -106,6 +108,38 @@ class CommandTimeoutError(PrimeError, RuntimeError):
         self.timeout = timeout
         self.stdout = stdout
         self.stderr = stderr
+
+
+class CheckpointFailedError(PrimeError, RuntimeError):
+    """The checkpoint failed or is being deleted: it will never be durable.
+
+    Attributes:
+        checkpoint_id: the checkpoint.
+        state: ``FAILED`` or ``DELETING``.
+    """
+
+    def __init__(self, checkpoint_id: str, state: str, message: str | None = None) -> None:
+        text = f"Checkpoint {checkpoint_id} will not be durable ({state})"
+        super().__init__(f"{text}: {message}" if message else text)
+        self.checkpoint_id = checkpoint_id
+        self.state = state
+
+
+class CheckpointTimeoutError(PrimeError, TimeoutError):
+    """The checkpoint was not durable in time. It is still being made, and may well succeed.
+
+    Attributes:
+        checkpoint_id: the checkpoint; `get_checkpoint` tells what becomes of it.
+        timeout: how many seconds it was waited for.
+    """
+
+    def __init__(self, checkpoint_id: str, timeout: float) -> None:
+        super().__init__(
+            f"Checkpoint {checkpoint_id} was not durable within {timeout:g} s, but has not "
+            "failed: wait again before its sandbox is deleted."
+        )
+        self.checkpoint_id = checkpoint_id
+        self.timeout = timeout
 
 
 class BatchStatusUnsupportedError(APIError):

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from prime_local import control, jobs, local_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
+from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, STORE, JsonObject
 from prime_local.contract.validation import QueryValues
@@ -52,6 +53,7 @@ class PlatformServer:
         self._ssh = SshRoutes(core, host)
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
+            **checkpoint_routes.HANDLERS,
             **gateway_routes.HANDLERS,
             **jobs.HANDLERS,
             **network_routes.HANDLERS,

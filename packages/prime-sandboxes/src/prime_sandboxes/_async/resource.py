@@ -34,6 +34,9 @@ class AsyncSandboxResource:
         """The connections, to share with other clients."""
         return self._client
 
+    def _close_schedules(self) -> None:
+        """Ends every wait of this client; each part that waits adds its own."""
+
     async def get_error_context(self, sandbox_id: str) -> ErrorContext:
         """Reads a sandbox's state and the cause of its failure, at less cost than `get`.
 

@@ -10,9 +10,10 @@ from typing_extensions import Self
 from prime_core._async.api_client import AsyncAPIClient
 from prime_sandboxes._async.commands import AsyncSandboxCommands
 from prime_sandboxes._async.fleet import AsyncFleet
+from prime_sandboxes._async.forking import AsyncSandboxForking
 from prime_sandboxes._async.jobs import AsyncSandboxJobs
-from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
 from prime_sandboxes._async.ssh import AsyncSandboxSSH
+from prime_sandboxes._async.volumes import AsyncVolumes
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
 from prime_sandboxes.arguments import check_labels
 from prime_sandboxes.job_output import JobOutputs, OutputLimits
@@ -24,13 +25,13 @@ USER_AGENT = "prime-sandboxes/0.1.0"
 
 
 class AsyncSandboxClient(
-    AsyncSandboxLifecycle,
+    AsyncSandboxForking,
     AsyncSandboxCommands,
     AsyncSandboxJobs,
     AsyncSandboxSSH,
     AsyncSandboxWaiting,
 ):
-    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+    """Creates sandboxes, runs commands in them, saves, forks, waits for and deletes them.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.
@@ -80,6 +81,11 @@ class AsyncSandboxClient(
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.client, self._joins, self._outputs.limits)
+
+    @property
+    def volumes(self) -> AsyncVolumes:
+        """Named storage that sandboxes share."""
+        return AsyncVolumes(self)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> AsyncFleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.

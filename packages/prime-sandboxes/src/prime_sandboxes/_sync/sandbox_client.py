@@ -13,16 +13,17 @@ from prime_core.sync import enter, leave, run, unwrap
 from prime_sandboxes._async.sandbox_client import AsyncSandboxClient
 from prime_sandboxes._sync.commands import SandboxCommands
 from prime_sandboxes._sync.fleet import Fleet
+from prime_sandboxes._sync.forking import SandboxForking
 from prime_sandboxes._sync.jobs import SandboxJobs
-from prime_sandboxes._sync.lifecycle import SandboxLifecycle
 from prime_sandboxes._sync.ssh import SandboxSSH
+from prime_sandboxes._sync.volumes import Volumes
 from prime_sandboxes._sync.waiting import SandboxWaiting
 
 __all__ = ["SandboxClient"]
 
 
-class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxJobs, SandboxSSH, SandboxWaiting):
-    """Creates sandboxes, runs commands in them, waits for them and deletes them.
+class SandboxClient(SandboxForking, SandboxCommands, SandboxJobs, SandboxSSH, SandboxWaiting):
+    """Creates sandboxes, runs commands in them, saves, forks, waits for and deletes them.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.
@@ -55,6 +56,11 @@ class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxJobs, SandboxSSH, 
             background_job_output_queue_size=background_job_output_queue_size,
             background_job_output_cache_bytes=background_job_output_cache_bytes,
         )
+
+    @property
+    def volumes(self) -> Volumes:
+        """Named storage that sandboxes share."""
+        return Volumes._wrap(self._async.volumes)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> Fleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.

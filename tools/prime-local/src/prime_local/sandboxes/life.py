@@ -14,7 +14,7 @@ from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_cod
 from prime_local.sandboxes.images import ImageBuilds, is_simulated
 from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
-from prime_local.sandboxes.record import Sandbox, Status
+from prime_local.sandboxes.record import Attachment, Sandbox, Status
 from prime_local.sandboxes.session import CommandSession
 from prime_local.sandboxes.terminals import Stdin
 from prime_local.sandboxes.trees import tree_name
@@ -36,6 +36,7 @@ class Host:
         retained_sessions: how many ended commands of a sandbox can still be attached to.
         begin_network: brings a sandbox's network rules into force before it runs; returns what to
             wait for, None for nothing.
+        box: says what a sandbox is made of.
         on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
     """
@@ -50,6 +51,7 @@ class Host:
     gateway_delay: float
     retained_sessions: int
     begin_network: Callable[[SandboxLife], Awaitable[None] | None]
+    box: Callable[[Sandbox], Box]
     on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
@@ -103,6 +105,11 @@ class SandboxLife:
         else:
             self.record.pending_image_build_id, seconds = build
             self._stage = self._host.clock.call_later(seconds, self._provision)
+        self._host.on_change(self.record)
+
+    def attach(self, attachments: tuple[Attachment, ...]) -> None:
+        """Note what its copies of volumes are based on from now on."""
+        self.record.attachments = attachments
         self._host.on_change(self.record)
 
     def pause(self) -> bool:
@@ -260,8 +267,7 @@ class SandboxLife:
             message = f"Failed to pull image {record.docker_image}"
             self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
             return
-        box = Box(record.id, record.resources)
-        opening = self._host.isolation.open(box, self._in_trouble)
+        opening = self._host.isolation.open(self._host.box(record), self._in_trouble)
         if opening is None:
             self._host.begin_network(self)
             self._run()

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from io import FileIO
@@ -29,6 +29,7 @@ from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
 
 if TYPE_CHECKING:
     from prime_local.sandboxes.isolation.base import Box, OnTrouble
+    from prime_local.sandboxes.isolation.filling import Filler
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CHUNK_BYTES = 32 * 1024
@@ -92,11 +93,13 @@ class ProcessMode:
         root: folder for the sandboxes' folders and their Python interpreter.
         executor: threads for what would block the event loop.
         trees: finds a command's children.
+        filler: puts in what a sandbox starts with.
     """
 
-    def __init__(self, root: Path, executor: Executor, trees: TreeKiller) -> None:
+    def __init__(self, root: Path, executor: Executor, trees: TreeKiller, filler: Filler) -> None:
         self.name: Literal["process"] = "process"
         self.links = None
+        self._filler = filler
         self._root = root
         self._bin = install_interpreter(root / "python")
         self._executor = executor
@@ -107,8 +110,24 @@ class ProcessMode:
     def workspace(self, sandbox_id: str) -> str:
         return str(self.folders(sandbox_id).workspace)
 
-    def open(self, box: Box, on_trouble: OnTrouble) -> None:
-        """Do nothing: the folders are made for the first command."""
+    def parts(self, sandbox_id: str) -> Mapping[str, Path]:
+        folders = self.folders(sandbox_id)
+        own = (folders.workspace, folders.home, folders.temporary)
+        return {folder.name: folder for folder in own}
+
+    def volume(self, sandbox_id: str, name: str) -> Path:
+        return self.folders(sandbox_id).root / "volumes" / name
+
+    def mount_refusal(self, path: str) -> str | None:
+        return "without isolation a path is this machine's: use --isolation full or bwrap"
+
+    def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None] | None:
+        """Fill the folders; without files to start with they are made for the first command."""
+        if box.files is None:
+            return None
+        return self._filler.fill(
+            box, self.parts(box.sandbox_id), lambda name: self.volume(box.sandbox_id, name)
+        )
 
     def folders(self, sandbox_id: str) -> Folders:
         return Folders.below(self._root / "sandboxes" / sandbox_id)
@@ -154,6 +173,7 @@ class ProcessMode:
         await self._trees.kill(tree)
 
     async def end(self, sandbox_id: str, tree: str) -> None:
+        self._filler.stop(sandbox_id)
         await self._trees.kill(tree)
 
     async def remove(self, sandbox_id: str) -> None:

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from io import FileIO
@@ -18,9 +18,17 @@ from typing import Literal, TypeVar
 from prime_local.sandboxes.commands import Command, CommandFault
 from prime_local.sandboxes.isolation.base import Box, IsolationError, OnTrouble
 from prime_local.sandboxes.isolation.cgroups import PROCESSES, PlatformGroups, remove_groups
+from prime_local.sandboxes.isolation.filling import GIB, Filler
 from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink, memory_file
 from prime_local.sandboxes.isolation.links import LauncherLinks
-from prime_local.sandboxes.isolation.view import PYTHON, WORKSPACE
+from prime_local.sandboxes.isolation.view import (
+    OWN_FOLDERS,
+    PYTHON,
+    UPPER,
+    WORKSPACE,
+    is_system_path,
+    volume_folder,
+)
 from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
 from prime_local.sandboxes.removal import remove_tree
 from prime_local.sandboxes.terminals import Stdin, TerminalSize
@@ -33,7 +41,6 @@ logger = logging.getLogger("prime_local")
 _ACCOUNT = "root"
 # Where programs for networks are, also when the account's PATH leaves that out.
 _TOOLS = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-_GIB = 1024**3
 # More than a machine has processors only makes them wait for each other.
 _BUILT_AT_ONCE = 8
 _OPEN_SECONDS = 60.0
@@ -62,12 +69,19 @@ class ConfinedMode:
         root: folder for the sandboxes' folders and their Python interpreter; on disk.
         executor: threads for what would block the event loop.
         trees: ends a command's children where there are no control groups.
+        filler: puts in what a sandbox starts with.
     """
 
     def __init__(
-        self, name: Literal["full", "bwrap"], root: Path, executor: Executor, trees: TreeKiller
+        self,
+        name: Literal["full", "bwrap"],
+        root: Path,
+        executor: Executor,
+        trees: TreeKiller,
+        filler: Filler,
     ) -> None:
         self.name = name
+        self._filler = filler
         self._root = root
         self._executor = executor
         self._trees = trees
@@ -118,6 +132,18 @@ class ConfinedMode:
 
     def workspace(self, sandbox_id: str) -> str:
         return WORKSPACE
+
+    def parts(self, sandbox_id: str) -> Mapping[str, Path]:
+        names = OWN_FOLDERS if self.name == "bwrap" else (UPPER,)
+        return {name: self._folder(sandbox_id) / name for name in names}
+
+    def volume(self, sandbox_id: str, name: str) -> Path:
+        return volume_folder(self._folder(sandbox_id), name)
+
+    def mount_refusal(self, path: str) -> str | None:
+        if self.name == "bwrap" and is_system_path(path):
+            return "there the root is read-only: use --isolation full"
+        return None
 
     def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None]:
         new = asyncio.get_running_loop().create_future
@@ -195,6 +221,7 @@ class ConfinedMode:
             return
         if not sandbox.closing:
             sandbox.closing = True
+            self._filler.stop(sandbox_id)
             if sandbox.requested:
                 self._send(request="close", sandbox=sandbox_id)
             else:
@@ -203,7 +230,7 @@ class ConfinedMode:
 
     async def remove(self, sandbox_id: str) -> None:
         self._sandboxes.pop(sandbox_id, None)
-        await self._in_thread(lambda: remove_tree(self._root / "sandboxes" / sandbox_id))
+        await self._in_thread(lambda: remove_tree(self._folder(sandbox_id)))
 
     async def close(self) -> None:
         if self._launcher is not None:
@@ -211,7 +238,14 @@ class ConfinedMode:
         if self._groups is not None:
             await asyncio.to_thread(remove_groups, self._groups.folders)
 
+    def _folder(self, sandbox_id: str) -> Path:
+        return self._root / "sandboxes" / sandbox_id
+
     async def _open(self, box: Box, sandbox: _Confined) -> None:
+        if box.files is not None or box.mounts:
+            await self._filler.fill(
+                box, self.parts(box.sandbox_id), lambda name: self.volume(box.sandbox_id, name)
+            )
         async with self._building:
             if sandbox.closing:
                 raise IsolationError("it was ended before it was made")
@@ -223,11 +257,12 @@ class ConfinedMode:
                 request="open",
                 sandbox=box.sandbox_id,
                 limits={
-                    "memory": int(resources.memory * _GIB),
+                    "memory": int(resources.memory * GIB),
                     "processes": PROCESSES,
                     "cpus": resources.cpu,
                 },
-                file_bytes=int(resources.disk * _GIB),
+                file_bytes=int(resources.disk * GIB),
+                mounts=[[mount.name, mount.path, mount.read_only] for mount in box.mounts],
             )
             try:
                 await asyncio.wait_for(asyncio.shield(sandbox.opened), _OPEN_SECONDS)
