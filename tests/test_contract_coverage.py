@@ -33,29 +33,12 @@ TRANSFERS = {"upload_file", "download_file"}
 
 # Routes whose methods are still to come; the contract's legacy routes are none of them.
 TO_COME = {
-    "background jobs": {"batch_get_background_job_statuses"},
     "live processes": {
         "command_session_connect",
         "command_session_list",
         "command_session_update",
         "command_session_stream_input",
         "command_session_send_input",
-    },
-    "SSH": {"create_ssh_session", "close_ssh_session"},
-    "checkpoints": {
-        "create_checkpoint",
-        "list_checkpoints",
-        "delete_sandbox_checkpoints",
-        "get_checkpoint",
-        "delete_checkpoint",
-        "batch_get_checkpoints",
-    },
-    "volumes": {
-        "create_sandbox_volume",
-        "list_sandbox_volumes",
-        "get_sandbox_volume",
-        "delete_sandbox_volume",
-        "publish_sandbox_volume",
     },
     "images": {
         "list_images",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,16 @@ client = SandboxClient(APIClient())
 SANDBOX = """
 sandbox = client.create(CreateSandboxRequest(name="docs", docker_image="python:3.11-slim"))
 client.wait_for_creation(sandbox.id)
+"""
+SAVED = (
+    CLIENT
+    + SANDBOX
+    + """
+sandbox_id = sandbox.id
+"""
+)
+UNMOUNT = """
+client.bulk_delete([sandbox.id for sandbox in client.iter(exclude_terminated=True)])
 """
 ASYNC = """
 import asyncio
@@ -53,6 +63,7 @@ SNIPPETS = {
     ("sandboxes/lifecycle", "Timeouts"): (CLIENT, "", ""),
     ("sandboxes/lifecycle", "Labels"): (CLIENT, "", ""),
     ("sandboxes/lifecycle", "Delete"): (CLIENT, "", r"Deleted: \[.*\], Failed: \[\]\n"),
+    ("sandboxes/checkpoints", "Checkpoint and restore"): (SAVED, "", ""),
     ("sandboxes/commands", "Run a command"): (CLIENT + SANDBOX, "", r"42\n  0\n"),
     ("sandboxes/network-isolation", "Network Isolation"): (CLIENT, "", ""),
     ("sandboxes/networks", "Complete Example"): ("", "", ""),
@@ -64,6 +75,7 @@ SNIPPETS = {
 CREATES = {
     "Launch a fleet": 3,
     "Delete": 0,
+    "Checkpoint and restore": 2,
     "Network Isolation": 0,
     "Complete Example": 0,
     "Rules": 0,
@@ -106,20 +118,45 @@ def python_blocks(document: Path) -> Iterator[tuple[str, str, str]]:
             heading = line.lstrip("#").strip()
 
 
+Point = Callable[[PlatformProcess], None]
+
+
 @pytest.fixture
-def server(
-    prime_platform_server: PlatformProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[PlatformProcess]:
+def point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Point:
+    """Points the SDK at a platform."""
+
+    def point(platform: PlatformProcess) -> None:
+        for name in ("PRIME_TEAM_ID", "PRIME_USER_ID", "PRIME_CONTEXT", "PRIME_API_BASE_URL"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in platform.env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+    return point
+
+
+@pytest.fixture
+def server(prime_platform_server: PlatformProcess, point: Point) -> Iterator[PlatformProcess]:
     prime_platform_server.reset()
-    for name in ("PRIME_TEAM_ID", "PRIME_USER_ID", "PRIME_CONTEXT", "PRIME_API_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in prime_platform_server.env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    point(prime_platform_server)
     yield prime_platform_server
     prime_platform_server.reset()
+
+
+@pytest.fixture
+def isolated_server(point: Point) -> Iterator[PlatformProcess]:
+    """A platform that can mount volumes."""
+    with contextlib.ExitStack() as stack:
+        platform = PlatformProcess(["--no-limits"], isolation="bwrap")
+        try:
+            stack.enter_context(platform)
+        except RuntimeError as error:
+            if os.environ.get("PRIME_REQUIRE_ISOLATION"):
+                raise
+            pytest.skip(str(error))
+        point(platform)
+        yield platform
 
 
 @pytest.mark.skipif(not DOCUMENTATION.is_file(), reason="the documentation is not here")
@@ -181,6 +218,20 @@ def test_the_documented_transfers_run_unchanged(
     assert capsys.readouterr().out == text[:80] + "\n"
 
 
+def test_the_documented_snippets_of_volumes_run_unchanged(
+    isolated_server: PlatformProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = python_blocks(DOCUMENTATION)
+    codes = [code for page, _, code in blocks if page == "sandboxes/volumes"]
+    assert len(codes) == 2
+    names: dict[str, Any] = {"__name__": "snippet"}
+    exec(codes[0], names)
+    assert capsys.readouterr().out == "hello\n\n"
+    exec(UNMOUNT + codes[1], names)
+    assert re.fullmatch(r"\[Volume\(.*\)\] False\nckpt_\w+\n", capsys.readouterr().out)
+    assert names["client"].volumes.list().volumes == []
+
+
 def readme_blocks() -> list[tuple[str, str]]:
     """File and code of the Python blocks whose routes the local platform has."""
     names = ["README.md", "packages/prime-sandboxes/README.md"]
@@ -190,8 +241,10 @@ def readme_blocks() -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore:unclosed Prime client:ResourceWarning")
 @pytest.mark.parametrize(("name", "code"), readme_blocks(), ids=lambda part: part[:34])
 def test_a_snippet_of_a_readme_runs_and_leaves_nothing_running(
-    name: str, code: str, server: PlatformProcess
+    name: str, code: str, request: pytest.FixtureRequest
 ) -> None:
+    kind = "isolated_server" if "VolumeMount" in code else "server"
+    server: PlatformProcess = request.getfixturevalue(kind)
     exec(code, {"__name__": "snippet"})
     sandboxes = server.ledger()["sandboxes"]
     assert sandboxes["created"] > 0

@@ -12,6 +12,7 @@ if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from bench.import_rows import import_rows
+from bench.job_rows import job_rows
 from bench.plan import Plan
 from bench.platform_rows import fleet_rows, throttled_rows, waiter_rows
 from bench.reports import Row, as_json, as_table
@@ -24,6 +25,7 @@ MEASURES = (
     throttled_rows,
     waiter_rows,
     fleet_rows,
+    job_rows,
     import_rows,
 )
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 import ssl
 import sys
+from typing import Protocol
 
 from bench.workers import raise_descriptor_limit
 
@@ -103,10 +104,18 @@ class Stub:
         return report
 
 
+class Answering(Protocol):
+    """What a connection hands its requests to."""
+
+    connections: int
+
+    def take(self, request: bytes, transport: asyncio.Transport) -> None: ...
+
+
 class Connection(asyncio.Protocol):
     """One client's connection; requests come one after the other."""
 
-    def __init__(self, stub: Stub) -> None:
+    def __init__(self, stub: Answering) -> None:
         self._stub = stub
         self._buffer = b""
         self._transport: asyncio.Transport

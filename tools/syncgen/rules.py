@@ -73,6 +73,11 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",
         "prime_sandboxes.AsyncSandboxNetworks": "SandboxClient",
         "prime_sandboxes.AsyncSandboxFiles": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxJobs": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxSSH": "SandboxClient",
         "prime_sandboxes.AsyncSandboxWaiting": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxCheckpoints": "SandboxClient",
+        "prime_sandboxes.AsyncSandboxForking": "SandboxClient",
+        "prime_sandboxes.AsyncVolumes": "SandboxClient.volumes",
     },
 )

@@ -133,6 +133,17 @@ async def test_intervals_grow_while_a_tick_takes_along_what_is_nearly_due() -> N
     assert max(gaps) > 2.5
 
 
+async def test_a_waiter_may_ask_at_a_pace_of_its_own() -> None:
+    source = Source({"a": "pending"})
+    schedule = schedule_of(source)
+    with pytest.raises(PollTimeout):
+        await schedule.wait("a", ready, soon(9 * TICK), interval=2 * TICK, longest=2 * TICK)
+    gaps = [(after - before) / TICK for before, after in pairwise(source.ticks)]
+    assert len(gaps) <= 5
+    assert all(gap >= 1.9 for gap in gaps[:-1])
+    assert max(gaps) < 4, "it did not grow"
+
+
 async def test_what_is_nearly_due_travels_in_a_tick_that_comes_anyway(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import struct
 import time
@@ -16,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from prime_local import FaultRule, LocalPlatform
+from prime_local import FaultRule, IsolationError, LocalPlatform
 from prime_sandboxes import (
     AsyncSandboxClient,
     CreateSandboxRequest,
@@ -38,6 +39,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 T = TypeVar("T")
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]
 Running = Callable[..., Awaitable[Sandbox]]
+Requested = Callable[[LocalPlatform, str], Awaitable[None]]
 
 
 @pytest.fixture
@@ -77,6 +79,24 @@ async def platform(start_platform: StartPlatform) -> LocalPlatform:
 
 
 @pytest.fixture
+def start_isolated(start_platform: StartPlatform) -> StartPlatform:
+    """Starts platforms in the weakest isolation that has mounts.
+
+    Where that does not work the test is skipped, or fails if PRIME_REQUIRE_ISOLATION is set.
+    """
+
+    async def start(**options: Any) -> LocalPlatform:
+        try:
+            return await start_platform(isolation="bwrap", **options)
+        except IsolationError as error:
+            if os.environ.get("PRIME_REQUIRE_ISOLATION"):
+                raise
+            pytest.skip(str(error))
+
+    return start
+
+
+@pytest.fixture
 async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
     async with AsyncSandboxClient() as client:
         yield client
@@ -85,8 +105,12 @@ async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
 class InThread:
     """A sync client with the async one's face: each call runs in a thread."""
 
-    def __init__(self, client: SandboxClient) -> None:
+    def __init__(self, client: Any) -> None:
         self._client = client
+
+    @property
+    def volumes(self) -> InThread:
+        return InThread(self._client.volumes)
 
     def clear_auth_cache(self) -> None:
         self._client.clear_auth_cache()
@@ -128,6 +152,28 @@ async def either(
         yield cast(AsyncSandboxClient, InThread(sync))
     finally:
         await asyncio.to_thread(sync.close)
+
+
+@pytest.fixture
+def requested() -> Requested:
+    """Waits until a platform has got a request to an operation."""
+
+    async def wait(platform: LocalPlatform, operation: str) -> None:
+        deadline = time.monotonic() + 10
+        while not platform.ledger()["requests"].get(operation):
+            assert time.monotonic() < deadline, f"no request to {operation}"
+            await asyncio.sleep(0.01)
+
+    return wait
+
+
+@pytest.fixture
+def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has waits ask twenty times a second."""
+    monkeypatch.setattr("prime_core.polling.TICK", 0.05)
+    monkeypatch.setattr("prime_core.polling.TICK_JITTER", 0.005)
+    monkeypatch.setattr("prime_core.polling.FIRST_INTERVAL", 0.05)
+    monkeypatch.setattr("prime_core.polling.LONGEST_INTERVAL", 0.1)
 
 
 @pytest.fixture

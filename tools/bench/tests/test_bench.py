@@ -30,6 +30,7 @@ ROWS = [
     *("waiters: loop lag, p99", "waiters: loop lag, max"),
     "fleet: requests a sandbox, without commands",
     *("fleet: memory a sandbox while waiting", "fleet: wall"),
+    *("jobs: status calls a job", "jobs: loop lag, p99"),
     *("import prime_core", "import prime_sandboxes"),
     *("from prime_sandboxes import AsyncSandboxClient", "import pydantic"),
 ]
@@ -54,6 +55,8 @@ def test_the_short_form_measures_every_row(tmp_path: Path) -> None:
     assert rows["burst of 1,000: wall"]["details"]["connections"] == 128
     fleet = rows["fleet: requests a sandbox, without commands"]["details"]
     assert (fleet["failed"], fleet["left alive"]) == (0, 0)
+    jobs = rows["jobs: status calls a job"]["details"]
+    assert (jobs["failed"], jobs["commands"]) == (0, 2 * jobs["jobs"])
     lines = done.stdout.splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {name}" for name in ROWS]
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from prime_local import Assumptions, ContractViolation, LocalPlatform, PlatformProcess
 from prime_local.limits import Resources
-from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
+from prime_local.sandboxes.record import Attachment, Owner, Sandbox, StartCommand, Status
 from prime_local.sandboxes.rows import dump_record, load_record
 from prime_local.storage import SqliteStorage
 
@@ -228,6 +228,9 @@ async def test_opening_that_is_cancelled_lets_go_of_the_file(tmp_path: Path) -> 
     status=st.sampled_from(Status),
     seconds=st.none() | st.integers(0, 10**9),
     team=st.none() | TEXT,
+    attachments=st.lists(
+        st.builds(Attachment, TEXT, TEXT, TEXT, st.booleans(), st.none() | TEXT), max_size=2
+    ),
 )
 def test_record_comes_back_as_it_was_but_for_its_secrets(
     labels: list[str],
@@ -236,6 +239,7 @@ def test_record_comes_back_as_it_was_but_for_its_secrets(
     status: Status,
     seconds: int | None,
     team: str | None,
+    attachments: list[Attachment],
 ) -> None:
     ended = None if seconds is None else NOW + timedelta(microseconds=seconds)
     record = replace(
@@ -249,5 +253,7 @@ def test_record_comes_back_as_it_was_but_for_its_secrets(
         deleted=ended is not None,
         advanced_configs={"a": [1, None]},
         idempotency_key=team,
+        checkpoint_id=team,
+        attachments=tuple(attachments),
     )
     assert load_record(dump_record(vars(replace(record, secrets={"A": "hush"})))) == record

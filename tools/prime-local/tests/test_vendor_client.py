@@ -12,10 +12,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from prime_local import PlatformProcess
+
+if TYPE_CHECKING:
+    from conftest import PlatformOfMode
 
 HERE = Path(__file__).parent
 INSTALL_SECONDS = 300
@@ -26,9 +30,14 @@ SEEN = {
         "command": ["env secret\n", "err\n", 3],
         "directory": "/\n",
         "timed_out": True,
+        "jobs": [0, 7],
+        "job": 7,
+        "ran": [True, 8],
+        "ssh": [True, 60],
         "listed": 4,
         "status": "RUNNING",
         "logs": "started\n",
+        "restored": ["DURABLE", 1, "saved\n", ["CONFLICT"], []],
         "gone": "TERMINATED",
         "deleted": 4,
         "left": 0,
@@ -37,7 +46,18 @@ SEEN = {
         "commands": True,
         "large": 1_000_000,
         "pull_failed": True,
+        "saved": True,
         "listed": True,
+        "left": 0,
+    },
+    "volumes": {
+        "created": None,
+        "head": True,
+        "found": [1, ["NOT_FOUND"]],
+        "refused": ["HTTP 409"] * 3,
+        "read": "hello\n",
+        "listed": ["data"],
+        "forced": "DURABLE",
         "left": 0,
     },
 }
@@ -115,15 +135,7 @@ def test_vendors_client_creates_waits_executes_lists_and_deletes(
 ) -> None:
     options = ["--gateway-delay", "1", *(f"--assume={answer}" for answer in OTHERWISE)]
     with PlatformProcess(["--isolation", "process", *(options if otherwise else [])]) as platform:
-        done = subprocess.run(
-            [str(vendor_python), str(HERE / "programs" / "vendor_client.py"), kind],
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **platform.env},
-            capture_output=True,
-            text=True,
-            timeout=USE_SECONDS,
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == SEEN[kind]
+        assert use(vendor_python, platform, tmp_path, "vendor_client.py", kind) == SEEN[kind]
         assert platform.ledger()["sandboxes"]["live"] == 0
 
 
@@ -131,12 +143,26 @@ def test_vendors_client_creates_waits_executes_lists_and_deletes(
 def test_vendors_client_rules_networks(vendor_python: Path, tmp_path: Path) -> None:
     options = ["--isolation", "process", "--assume", "unenforced_rules=applied"]
     with PlatformProcess(options) as platform:
-        done = subprocess.run(
-            [str(vendor_python), str(HERE / "programs" / "vendor_networks.py")],
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **platform.env},
-            capture_output=True,
-            text=True,
-            timeout=USE_SECONDS,
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == NETWORKS_SEEN
+        assert use(vendor_python, platform, tmp_path, "vendor_networks.py") == NETWORKS_SEEN
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + 2 * USE_SECONDS)
+def test_vendors_client_attaches_and_publishes_volumes(
+    vendor_python: Path, tmp_path: Path, platform_of_mode: PlatformOfMode
+) -> None:
+    platform = platform_of_mode("bwrap")
+    assert use(vendor_python, platform, tmp_path, "vendor_client.py", "volumes") == SEEN["volumes"]
+    assert platform.ledger()["sandboxes"]["live"] == 0
+    platform.reset()
+
+
+def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> object:
+    done = subprocess.run(
+        [str(python), str(HERE / "programs" / program), *words],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **platform.env},
+        capture_output=True,
+        text=True,
+        timeout=USE_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from prime_core.errors import APIError
+from prime_core.calls import Call
+from prime_core.decoding import model_reader
+from prime_core.errors import APIError, PrimeError
 from prime_core.operations import Operation
 from prime_core.reaper import Obligation, reaper
-from prime_core.sync import when_received
+from prime_core.sync import across, loop_thread, when_received
 from prime_core.transport import AsyncTransport
 
-__all__ = ["create_once"]
+__all__ = ["create_once", "create_unkeyed", "owe_later"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -75,6 +79,104 @@ async def create_once(
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
+
+
+async def create_unkeyed(
+    transport: AsyncTransport,
+    operation: Operation,
+    response: type[M],
+    *,
+    path: Mapping[str, str],
+    description: str,
+    discard: Callable[[M], Coroutine[Any, Any, None]],
+    obligation: Obligation | None = None,
+) -> M:
+    """Sends a create that has no key, and answers for its result until the caller has it.
+
+    Nothing but the answer tells what was made. So the request runs on the loop thread, where
+    a cancellation of the caller does not reach it: its answer is awaited there, and what it
+    names is discarded. A failure that leaves the outcome open is the caller's to look into.
+
+    Args:
+        transport: the client's.
+        operation: an ``unsafe`` row without a body.
+        response: model of what is made.
+        path: values of the path's parameters.
+        description: what is made, for the log.
+        discard: deletes what was made; runs on the reaper's loop.
+        obligation: as for `create_once`.
+
+    Raises:
+        APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
+    """
+    call = transport.prepare(operation, model_reader(response), path)
+    owed = obligation or owe_later(transport, description)
+    sending = _Sending(transport, call, discard)
+    owed.undo = sending.undo
+    try:
+        made = await across(sending.answer)
+    except Exception:
+        owed.settle()
+        raise
+    except BaseException:
+        owed.call_in()
+        raise
+    owed.undo = partial(discard, made)
+    if obligation is None:
+        when_received(owed.settle, owed.call_in)
+    return made
+
+
+def owe_later(transport: AsyncTransport, description: str) -> Obligation:
+    """An obligation for a create that is still to come; until then nothing is to be undone."""
+    return reaper.owe(transport, description, _nothing)
+
+
+async def _nothing() -> None:
+    """Nothing was asked for yet."""
+
+
+class _Sending(Generic[M]):
+    """A create under way on the loop thread.
+
+    Args:
+        transport: the client's.
+        call: the create.
+        discard: deletes what it made.
+
+    Attributes:
+        answer: what it made, or its failure.
+    """
+
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        call: Call[M],
+        discard: Callable[[M], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._call = call
+        self._discard = discard
+        self._task: asyncio.Task[Any] | None = None
+        self.answer = loop_thread().submit(self._send(transport))
+
+    async def _send(self, transport: AsyncTransport) -> M:
+        self._task = asyncio.current_task()
+        return await transport.perform(self._call)
+
+    async def undo(self) -> None:
+        """Waits for the answer and discards what it names; runs on the loop thread."""
+        if self._task is not None and not self._call.unresolved:
+            # It waits for its turn, and need not be sent; nothing happens when it is done.
+            self._task.cancel()
+        try:
+            made = await across(self.answer)
+        except concurrent.futures.CancelledError:
+            return
+        except APIError as error:
+            if self._call.unresolved:
+                raise PrimeError(f"Whether it was made is not known: {error}") from error
+            return
+        await self._discard(made)
 
 
 async def _undo(

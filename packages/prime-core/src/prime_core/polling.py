@@ -49,17 +49,25 @@ class PollTimeout(Exception):
 class _Waiter(Generic[V]):
     """One wait for one key: when it is due, and whom to tell."""
 
-    def __init__(self, look: Callable[[V], bool], deadline: float, now: float) -> None:
+    def __init__(
+        self,
+        look: Callable[[V], bool],
+        deadline: float,
+        now: float,
+        interval: float,
+        longest: float,
+    ) -> None:
         self.look = look
         self.deadline = deadline
         self.due = now
-        self.interval = FIRST_INTERVAL
+        self.interval = interval
+        self.longest = longest
         self.last_error: Exception | None = None
         self.future: asyncio.Future[V] = asyncio.get_running_loop().create_future()
 
     def schedule(self, now: float) -> None:
         self.due = min(now + self.interval, self.deadline)
-        self.interval = min(self.interval * GROWTH, LONGEST_INTERVAL)
+        self.interval = min(self.interval * GROWTH, self.longest)
 
 
 class PollSchedule(Generic[K, V]):
@@ -87,19 +95,32 @@ class PollSchedule(Generic[K, V]):
         self._wake = asyncio.Event()
         self._next_tick = 0.0
 
-    async def wait(self, key: K, look: Callable[[V], bool], deadline: float) -> V:
+    async def wait(
+        self,
+        key: K,
+        look: Callable[[V], bool],
+        deadline: float,
+        *,
+        interval: float | None = None,
+        longest: float | None = None,
+    ) -> V:
         """Waits until ``look`` accepts the state of a key.
 
         Args:
             key: what to ask for.
             look: whether the wait is over; what it raises ends this wait.
             deadline: loop time.
+            interval: seconds from the first question, which is asked at once, to the second;
+                1 by default.
+            longest: seconds that the growing interval ends at; 10 by default.
 
         Raises:
             PollTimeout: the deadline came first.
         """
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(look, deadline, loop.time())
+        interval = FIRST_INTERVAL if interval is None else interval
+        longest = LONGEST_INTERVAL if longest is None else longest
+        waiter = _Waiter(look, deadline, loop.time(), interval, longest)
         self._waiters.setdefault(key, []).append(waiter)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from prime_sandboxes._sync.fleet import Fleet as Fleet
     from prime_sandboxes._sync.fleet import SandboxHandle as SandboxHandle
     from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
+    from prime_sandboxes.errors import BackgroundJobLostError as BackgroundJobLostError
     from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
+    from prime_sandboxes.errors import CheckpointFailedError as CheckpointFailedError
+    from prime_sandboxes.errors import CheckpointTimeoutError as CheckpointTimeoutError
     from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
     from prime_sandboxes.errors import DownloadTimeoutError as DownloadTimeoutError
     from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
@@ -44,11 +47,20 @@ if TYPE_CHECKING:
     from prime_sandboxes.errors import SandboxTimeoutError as SandboxTimeoutError
     from prime_sandboxes.errors import UploadTimeoutError as UploadTimeoutError
     from prime_sandboxes.models import AdvancedConfigs as AdvancedConfigs
+    from prime_sandboxes.models import BackgroundJob as BackgroundJob
+    from prime_sandboxes.models import BackgroundJobStatus as BackgroundJobStatus
+    from prime_sandboxes.models import BackgroundJobStatusSnapshot as BackgroundJobStatusSnapshot
+    from prime_sandboxes.models import BatchCheckpointResponse as BatchCheckpointResponse
     from prime_sandboxes.models import BatchSandboxStatusResponse as BatchSandboxStatusResponse
     from prime_sandboxes.models import BulkDeleteSandboxRequest as BulkDeleteSandboxRequest
     from prime_sandboxes.models import BulkDeleteSandboxResponse as BulkDeleteSandboxResponse
+    from prime_sandboxes.models import CheckpointDeleteError as CheckpointDeleteError
+    from prime_sandboxes.models import CheckpointLookupError as CheckpointLookupError
     from prime_sandboxes.models import CommandResponse as CommandResponse
     from prime_sandboxes.models import CreateSandboxRequest as CreateSandboxRequest
+    from prime_sandboxes.models import (
+        DeleteSandboxCheckpointsResponse as DeleteSandboxCheckpointsResponse,
+    )
     from prime_sandboxes.models import EgressPolicyStatus as EgressPolicyStatus
     from prime_sandboxes.models import ErrorContext as ErrorContext
     from prime_sandboxes.models import FileUploadResponse as FileUploadResponse
@@ -57,13 +69,18 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import LanRule as LanRule
     from prime_sandboxes.models import ReadFileResponse as ReadFileResponse
     from prime_sandboxes.models import Sandbox as Sandbox
+    from prime_sandboxes.models import SandboxCheckpoint as SandboxCheckpoint
     from prime_sandboxes.models import SandboxEgressPolicy as SandboxEgressPolicy
     from prime_sandboxes.models import SandboxListResponse as SandboxListResponse
     from prime_sandboxes.models import SandboxStatus as SandboxStatus
     from prime_sandboxes.models import SandboxStatusLookupError as SandboxStatusLookupError
     from prime_sandboxes.models import SandboxStatusSnapshot as SandboxStatusSnapshot
+    from prime_sandboxes.models import SSHSession as SSHSession
     from prime_sandboxes.models import StartCommand as StartCommand
+    from prime_sandboxes.models import Volume as Volume
+    from prime_sandboxes.models import VolumeListResponse as VolumeListResponse
     from prime_sandboxes.models import VolumeMount as VolumeMount
+    from prime_sandboxes.outcomes import Fork as Fork
     from prime_sandboxes.outcomes import Outcome as Outcome
     from prime_sandboxes.outcomes import Timings as Timings
 
@@ -82,11 +99,20 @@ _EXPORTS = {
     "AsyncFleet": "prime_sandboxes._async.fleet",
     "AsyncSandboxClient": "prime_sandboxes._async.sandbox_client",
     "AsyncSandboxHandle": "prime_sandboxes._async.fleet",
+    "BackgroundJob": "prime_sandboxes.models",
+    "BackgroundJobLostError": "prime_sandboxes.errors",
+    "BackgroundJobStatus": "prime_sandboxes.models",
+    "BackgroundJobStatusSnapshot": "prime_sandboxes.models",
     "BadRequestError": "prime_core.errors",
+    "BatchCheckpointResponse": "prime_sandboxes.models",
     "BatchSandboxStatusResponse": "prime_sandboxes.models",
     "BatchStatusUnsupportedError": "prime_sandboxes.errors",
     "BulkDeleteSandboxRequest": "prime_sandboxes.models",
     "BulkDeleteSandboxResponse": "prime_sandboxes.models",
+    "CheckpointDeleteError": "prime_sandboxes.models",
+    "CheckpointFailedError": "prime_sandboxes.errors",
+    "CheckpointLookupError": "prime_sandboxes.models",
+    "CheckpointTimeoutError": "prime_sandboxes.errors",
     "CommandResponse": "prime_sandboxes.models",
     "CommandTimeoutError": "prime_sandboxes.errors",
     "Config": "prime_core.config",
@@ -94,12 +120,14 @@ _EXPORTS = {
     "ConflictError": "prime_core.errors",
     "CreateSandboxRequest": "prime_sandboxes.models",
     "DownloadTimeoutError": "prime_sandboxes.errors",
+    "DeleteSandboxCheckpointsResponse": "prime_sandboxes.models",
     "EgressPolicyStatus": "prime_sandboxes.models",
     "ErrorContext": "prime_sandboxes.models",
     "FileUploadResponse": "prime_sandboxes.models",
     "Fleet": "prime_sandboxes._sync.fleet",
     "FleetCleanupError": "prime_sandboxes.errors",
     "ForbiddenError": "prime_core.errors",
+    "Fork": "prime_sandboxes.outcomes",
     "LanMembershipError": "prime_sandboxes.errors",
     "LanNetwork": "prime_sandboxes.models",
     "LanNetworkMember": "prime_sandboxes.models",
@@ -113,7 +141,9 @@ _EXPORTS = {
     "RateLimit": "prime_core.operations",
     "RateLimitError": "prime_core.errors",
     "ReadFileResponse": "prime_sandboxes.models",
+    "SSHSession": "prime_sandboxes.models",
     "Sandbox": "prime_sandboxes.models",
+    "SandboxCheckpoint": "prime_sandboxes.models",
     "SandboxClient": "prime_sandboxes._sync.sandbox_client",
     "SandboxEgressPolicy": "prime_sandboxes.models",
     "SandboxFileNotFoundError": "prime_sandboxes.errors",
@@ -134,6 +164,8 @@ _EXPORTS = {
     "UnsafeArchiveError": "prime_core.errors",
     "UploadTimeoutError": "prime_sandboxes.errors",
     "ValidationError": "prime_core.errors",
+    "Volume": "prime_sandboxes.models",
+    "VolumeListResponse": "prime_sandboxes.models",
     "VolumeMount": "prime_sandboxes.models",
     # The documented name, deprecated there: it hides the builtin where it is imported.
     "TimeoutError": "prime_core.errors:APITimeoutError",

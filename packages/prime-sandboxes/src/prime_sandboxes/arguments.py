@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+from prime_sandboxes.models import VOLUME_NAME
+
 __all__ = [
+    "check_checkpoint_id",
     "check_count",
     "check_id",
     "check_ids",
     "check_labels",
     "check_path",
     "check_seconds",
+    "check_volume_name",
     "check_window",
 ]
 
@@ -34,13 +39,34 @@ def check_labels(labels: Sequence[str] | None) -> list[str] | None:
     return found
 
 
-def check_id(value: str, name: str = "sandbox_id") -> str:
+def check_id(value: str, name: str = "sandbox_id", example: str = "sbx_7f3k2m") -> str:
     """An id that can be sent; a wrong one must not spoil the batch that it travels in."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a string, not {type(value).__name__}")
     if not value or not value.isprintable():
-        raise ValueError(f"{name} is an id such as sbx_7f3k2m, not {value!r}")
+        raise ValueError(f"{name} is an id such as {example}, not {value!r}")
     return value
+
+
+def check_checkpoint_id(checkpoint_id: str) -> str:
+    """An id of a checkpoint that can be sent."""
+    if not isinstance(checkpoint_id, str):
+        raise TypeError(f"checkpoint_id is a string, not {type(checkpoint_id).__name__}")
+    if not 1 <= len(checkpoint_id) <= 64 or not checkpoint_id.isprintable():
+        raise ValueError(f"checkpoint_id is an id of 1 to 64 characters, not {checkpoint_id!r}")
+    return checkpoint_id
+
+
+def check_volume_name(name: str) -> str:
+    """A name that a volume can have."""
+    if not isinstance(name, str):
+        raise TypeError(f"name is a string, not {type(name).__name__}")
+    if not re.fullmatch(VOLUME_NAME, name):
+        raise ValueError(
+            "name is 1 to 40 lowercase letters, digits and hyphens, and starts and ends with "
+            f"a letter or a digit, not {name!r}"
+        )
+    return name
 
 
 def check_count(name: str, value: int, *, least: int) -> int:

@@ -7,7 +7,10 @@ from typing import Literal
 from prime_core.errors import APIError, NotFoundError, PrimeError
 
 __all__ = [
+    "BackgroundJobLostError",
     "BatchStatusUnsupportedError",
+    "CheckpointFailedError",
+    "CheckpointTimeoutError",
     "CommandTimeoutError",
     "DownloadTimeoutError",
     "FleetCleanupError",
@@ -170,8 +173,60 @@ class SandboxFileTooLargeError(APIError):
     """The file is above the 10 MiB of a direct read: use ``download_file``."""
 
 
+class CheckpointFailedError(PrimeError, RuntimeError):
+    """The checkpoint failed or is being deleted: it will never be durable.
+
+    Attributes:
+        checkpoint_id: the checkpoint.
+        state: ``FAILED`` or ``DELETING``.
+    """
+
+    def __init__(self, checkpoint_id: str, state: str, message: str | None = None) -> None:
+        text = f"Checkpoint {checkpoint_id} will not be durable ({state})"
+        super().__init__(f"{text}: {message}" if message else text)
+        self.checkpoint_id = checkpoint_id
+        self.state = state
+
+
+class CheckpointTimeoutError(PrimeError, TimeoutError):
+    """The checkpoint was not durable in time. It is still being made, and may well succeed.
+
+    Attributes:
+        checkpoint_id: the checkpoint; `get_checkpoint` tells what becomes of it.
+        timeout: how many seconds it was waited for.
+    """
+
+    def __init__(self, checkpoint_id: str, timeout: float) -> None:
+        super().__init__(
+            f"Checkpoint {checkpoint_id} was not durable within {timeout:g} s, but has not "
+            "failed: wait again before its sandbox is deleted."
+        )
+        self.checkpoint_id = checkpoint_id
+        self.timeout = timeout
+
+
 class BatchStatusUnsupportedError(APIError):
     """The platform has no route to read many states at once."""
+
+
+class BackgroundJobLostError(APIError):
+    """A background job is gone without having left an exit code, or was never there.
+
+    Something killed it from outside, or removed its files from ``/tmp``. Its logs may still be
+    read there.
+
+    Attributes:
+        sandbox_id: the sandbox.
+        job_id: the job.
+    """
+
+    def __init__(self, sandbox_id: str, job_id: str) -> None:
+        super().__init__(
+            f"Background job {job_id} in sandbox {sandbox_id} is lost: it does not run and left "
+            "no exit code. Start it again if it may run twice."
+        )
+        self.sandbox_id = sandbox_id
+        self.job_id = job_id
 
 
 class NetworkSyncTimeoutError(PrimeError, TimeoutError):

@@ -10,11 +10,13 @@ from typing import Generic, TypeVar
 from prime_sandboxes.outcomes import Outcome
 from prime_sandboxes.progress import Progress
 
-__all__ = ["OutcomeStream"]
+__all__ = ["CANCEL_GRACE", "FLEET_LABEL", "OutcomeStream"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+# What the label that a fleet gives its sandboxes, and no others, begins with.
+FLEET_LABEL = "prime-fleet:"
 # How long stopping waits for cancelled work to notice.
 CANCEL_GRACE = 5.0
 

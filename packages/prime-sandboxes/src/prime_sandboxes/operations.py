@@ -11,6 +11,9 @@ DELETE_SCOPE = RateScope("sandbox-delete")
 AUTH_SCOPE = RateScope("sandbox-auth")
 NETWORK_SCOPE = RateScope("sandbox-network")
 GATEWAY_SCOPE = RateScope("sandbox-gateway")
+SSH_SCOPE = RateScope("sandbox-ssh")
+CHECKPOINT_SCOPE = RateScope("sandbox-checkpoint")
+VOLUME_SCOPE = RateScope("sandbox-volume")
 
 CREATE_SANDBOX = Operation(
     "create_sandbox",
@@ -163,4 +166,112 @@ REMOVE_LAN_MEMBER = Operation(
     "/api/v1/sandbox/networks/{network_id}/members/{sandbox_id}",
     "safe",
     scope=NETWORK_SCOPE,
+)
+
+# Background jobs
+BATCH_GET_BACKGROUND_JOB_STATUSES = Operation(
+    "batch_get_background_job_statuses",
+    "POST",
+    "/api/v1/sandbox/background-jobs/status:batchGet",
+    "safe",
+    scope=READ_SCOPE,
+)
+
+# SSH
+CREATE_SSH_SESSION = Operation(
+    "create_ssh_session",
+    "POST",
+    "/api/v1/sandbox/{sandbox_id}/ssh-session",
+    "unsafe",
+    scope=SSH_SCOPE,
+)
+CLOSE_SSH_SESSION = Operation(
+    "close_ssh_session",
+    "DELETE",
+    "/api/v1/sandbox/{sandbox_id}/ssh-session/{session_id}",
+    "safe",
+    scope=SSH_SCOPE,
+)
+
+# Checkpoints and volumes
+CREATE_CHECKPOINT = Operation(
+    "create_checkpoint",
+    "POST",
+    "/api/v1/sandbox/{sandbox_id}/checkpoints",
+    "unsafe",
+    scope=CHECKPOINT_SCOPE,
+)
+LIST_CHECKPOINTS = Operation(
+    "list_checkpoints",
+    "GET",
+    "/api/v1/sandbox/{sandbox_id}/checkpoints",
+    "safe",
+    scope=READ_SCOPE,
+)
+DELETE_SANDBOX_CHECKPOINTS = Operation(
+    "delete_sandbox_checkpoints",
+    "DELETE",
+    "/api/v1/sandbox/{sandbox_id}/checkpoints",
+    "safe",
+    scope=DELETE_SCOPE,
+)
+GET_CHECKPOINT = Operation(
+    "get_checkpoint",
+    "GET",
+    "/api/v1/sandbox/checkpoints/{checkpoint_id}",
+    "safe",
+    scope=READ_SCOPE,
+)
+DELETE_CHECKPOINT = Operation(
+    "delete_checkpoint",
+    "DELETE",
+    "/api/v1/sandbox/checkpoints/{checkpoint_id}",
+    "safe",
+    scope=DELETE_SCOPE,
+)
+BATCH_GET_CHECKPOINTS = Operation(
+    "batch_get_checkpoints",
+    "POST",
+    "/api/v1/sandbox/checkpoints:batchGet",
+    "safe",
+    scope=READ_SCOPE,
+)
+CREATE_SANDBOX_VOLUME = Operation(
+    "create_sandbox_volume",
+    "POST",
+    "/api/v1/sandbox/volumes",
+    "unsafe",
+    scope=VOLUME_SCOPE,
+    team="body",
+)
+LIST_SANDBOX_VOLUMES = Operation(
+    "list_sandbox_volumes",
+    "GET",
+    "/api/v1/sandbox/volumes",
+    "safe",
+    scope=VOLUME_SCOPE,
+    team="query",
+)
+GET_SANDBOX_VOLUME = Operation(
+    "get_sandbox_volume",
+    "GET",
+    "/api/v1/sandbox/volumes/{name}",
+    "safe",
+    scope=VOLUME_SCOPE,
+    team="query",
+)
+DELETE_SANDBOX_VOLUME = Operation(
+    "delete_sandbox_volume",
+    "DELETE",
+    "/api/v1/sandbox/volumes/{name}",
+    "safe",
+    scope=VOLUME_SCOPE,
+    team="query",
+)
+PUBLISH_SANDBOX_VOLUME = Operation(
+    "publish_sandbox_volume",
+    "POST",
+    "/api/v1/sandbox/{sandbox_id}/volumes/{name}/publish",
+    "unsafe",
+    scope=VOLUME_SCOPE,
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-__all__ = ["Outcome", "Timings"]
+from prime_sandboxes.models import Sandbox, SandboxCheckpoint
+
+__all__ = ["Fork", "Outcome", "Timings"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,3 +54,17 @@ class Outcome(Generic[T, R]):
     def ok(self) -> bool:
         """Whether there was no error."""
         return self.error is None
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A sandbox that branched off another, and the checkpoint that it was made from.
+
+    Attributes:
+        sandbox: the new sandbox, usually PENDING.
+        checkpoint: what it builds on. It is billed until it is deleted, which the platform
+            refuses while the sandbox lives.
+    """
+
+    sandbox: Sandbox
+    checkpoint: SandboxCheckpoint

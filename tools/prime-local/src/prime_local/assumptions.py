@@ -28,6 +28,8 @@ class Assumptions:
         create_token: whether the reply to a create carries a gateway token.
         gateway_url: whether the gateway's address ends in a slash.
         list_paging: spelling of a list's paging keys, `per_page` or `perPage`.
+        team_role: what the caller is in every team.
+        unfinished_checkpoint: state of a checkpoint before it is DURABLE or FAILED.
         secrets: whether a sandbox shows its secrets' names, masked.
         early_gateway: answer of a gateway that does not reach its sandbox yet: Connect
             `unavailable`, Connect `not_found`, or a router's 502 `sandbox_not_found`.
@@ -58,6 +60,8 @@ class Assumptions:
     create_token: Literal["included", "absent"] = "included"
     gateway_url: Literal["bare", "slash"] = "bare"
     list_paging: Literal["snake_case", "camelCase"] = "snake_case"
+    team_role: Literal["admin", "member"] = "admin"
+    unfinished_checkpoint: Literal["PENDING", "UPLOADING"] = "PENDING"
     secrets: Literal["absent", "masked"] = "absent"
     early_gateway: Literal["unavailable", "not_found", "bad_gateway"] = "unavailable"
     ended_gateway: Literal["not_found", "bad_gateway"] = "not_found"

@@ -65,11 +65,12 @@ class Reply:
 
 
 def http_response(reply: Reply) -> web.Response:
+    data = reply.data()
     return web.Response(
-        body=reply.data(),
+        body=data,
         status=reply.status,
         headers=reply.headers,
-        content_type=reply.content_type,
+        content_type=reply.content_type if data else None,
     )
 
 

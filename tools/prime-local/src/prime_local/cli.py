@@ -76,6 +76,8 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         gateway_delay=options.gateway_delay,
         image_build_time=options.image_build_time,
         network_delay=options.network_delay,
+        checkpoint_time=options.checkpoint_time,
+        removal_time=options.removal_time,
         seed=options.seed,
         data_dir=options.data_dir,
         isolation=options.isolation,
@@ -115,6 +117,8 @@ def _settings() -> argparse.ArgumentParser:
         ("--gateway-delay", 0.0, "time between RUNNING and a gateway that answers"),
         ("--image-build-time", 0.0, "how long the first use of an image waits"),
         ("--network-delay", 0.0, "time between a change of network rules and its effect"),
+        ("--checkpoint-time", 0.0, "how long a checkpoint takes to be DURABLE"),
+        ("--removal-time", 0.0, "how long a deleted checkpoint is DELETING"),
         ("--token-lifetime", 1800.0, "how long a gateway token is good for"),
         ("--latency", 0.0, "time that each request waits before it is processed"),
     ):

@@ -8,7 +8,7 @@ from prime_local.calls import Call, Handler, Reply
 from prime_local.contract.document import JsonObject
 from prime_local.errors import PlatformError
 from prime_local.sandboxes.life import SandboxLife
-from prime_local.sandboxes.record import Owner, Sandbox, Status
+from prime_local.sandboxes.record import Owner, Sandbox
 
 
 async def create_sandbox(call: Call) -> Reply:
@@ -122,9 +122,7 @@ async def get_sandbox_error_context(call: Call) -> Reply:
 
 
 async def create_sandbox_auth_token(call: Call) -> Reply:
-    record = life_of(call).record
-    if record.status is not Status.RUNNING:
-        raise PlatformError(409, f"Sandbox is not running ({record.status.value})")
+    record = call.core.sandboxes.running(call.parameters["sandbox_id"]).record
     return Reply(call.core.tokens.issue(record, call.gateway_url))
 
 

@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_local.assumptions import Assumptions
+from prime_local.checkpoints.archive import Archive
+from prime_local.checkpoints.registry import KIND as CHECKPOINT
+from prime_local.checkpoints.registry import CheckpointRegistry, Workshop
+from prime_local.checkpoints.volumes import KIND as VOLUME
+from prime_local.checkpoints.volumes import PART, VolumeRegistry
 from prime_local.clock import PlatformClock
 from prime_local.contract import ContractChecks, load_contract
 from prime_local.faults import FaultRule, FaultRules
@@ -21,11 +26,12 @@ from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
 from prime_local.refusals import Refusals
 from prime_local.sandboxes.images import ImageBuilds
-from prime_local.sandboxes.isolation.base import ModeName, WantedMode
+from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
 from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
+from prime_local.ssh.sessions import SshSessions
 from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
 
 _STORAGE_NAME = "platform.sqlite3"
+_ARCHIVE_NAME = "checkpoints"
 _CLOSE_SECONDS = 2.5
 
 
@@ -50,6 +57,8 @@ class Settings:
     gateway_delay: float = 0.0
     image_build_time: float = 0.0
     network_delay: float = 0.0
+    checkpoint_time: float = 0.0
+    removal_time: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
     isolation: WantedMode = "process"
@@ -91,6 +100,7 @@ class PlatformCore:
         self.refusals = Refusals(self.clock, settings.assumptions)
         self.faults = FaultRules(self.contract.operations)
         self.faults.add(faults)
+        self.ssh_sessions = SshSessions(self.clock, self.identifiers)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
         self.violations: list[str] = []
         self.lans = LanNetworks(self.clock, self.identifiers, storage)
@@ -101,6 +111,10 @@ class PlatformCore:
             self.lans,
             settings.network_delay,
             pretend=settings.assumptions.unenforced_rules == "applied",
+        )
+        self.isolation_mode = premises.isolation
+        self._archive = Archive(
+            (settings.data_dir or premises.root) / _ARCHIVE_NAME, premises.copier
         )
         self._host = Host(
             clock=self.clock,
@@ -113,6 +127,7 @@ class PlatformCore:
             gateway_delay=settings.gateway_delay,
             retained_sessions=settings.assumptions.retained_sessions,
             begin_network=self.fabric.begin,
+            box=self._box,
             on_change=storage.save,
             on_end=self._on_end,
         )
@@ -155,6 +170,9 @@ class PlatformCore:
                 record.error_message = "The local platform died, and the sandbox with it"
                 record.updated_at = record.terminated_at = self.clock.date()
                 self._storage.save(record)
+        objects = self._storage.objects
+        await self.checkpoints.take_over(objects.get(CHECKPOINT, {}).values())
+        self.volumes.take_over(objects.get(VOLUME, {}).values())
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -180,19 +198,64 @@ class PlatformCore:
             self.clock, self.refusals, documented=settings.limits, older=settings.strict_limits
         )
         self.limits = CreationLimits(self.clock, self.refusals, account, enabled=settings.limits)
+        workshop = self._workshop()
+        self.checkpoints = CheckpointRegistry(workshop, self._live)
+        self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
         self.sandboxes = SandboxRegistry(
-            self._host, self.limits, self.ledger, settings.assumptions, stored
+            self._host,
+            self.limits,
+            self.ledger,
+            settings.assumptions,
+            self.volumes.attach,
+            self.checkpoints.to_restore,
+            stored,
+        )
+
+    def _workshop(self) -> Workshop:
+        settings = self.settings
+        return Workshop(
+            clock=self.clock,
+            identifiers=self.identifiers,
+            tasks=self.tasks,
+            storage=self._storage,
+            archive=self._archive,
+            making_time=settings.checkpoint_time,
+            removal_time=settings.removal_time,
+            unfinished=settings.assumptions.unfinished_checkpoint,
+            layout=self.isolation,
+        )
+
+    def _live(self) -> Iterable[Sandbox]:
+        return self.sandboxes.live()
+
+    def _box(self, sandbox: Sandbox) -> Box:
+        folder = self._archive.folder
+        return Box(
+            sandbox.id,
+            sandbox.resources,
+            files=None if sandbox.checkpoint_id is None else folder(sandbox.checkpoint_id),
+            mounts=tuple(
+                Mount(
+                    attached.name,
+                    attached.path,
+                    attached.read_only,
+                    files=None if attached.base is None else folder(attached.base) / PART,
+                )
+                for attached in sandbox.attachments
+            ),
         )
 
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""
         ended = self.sandboxes.clear()
+        self.volumes.clear()
+        checkpoints = self.checkpoints
         self.faults.clear()
         self._host.builds.clear()
         self.lans.clear()
         self._storage.clear()
         self._begin()
-        await self._gone(ended)
+        await asyncio.gather(checkpoints.clear(), self._gone(ended))
 
     def pause(self, sandbox_id: str) -> None:
         """Move a sandbox from RUNNING to PAUSED.
@@ -248,3 +311,5 @@ class PlatformCore:
         self.limits.release(sandbox.resources)
         self.tokens.revoke(sandbox.id)
         self.fabric.forget(sandbox.id)
+        self.ssh_sessions.end_all_of(sandbox.id)
+        self.checkpoints.source_ended(sandbox)

@@ -37,6 +37,7 @@ _SCHEMA = {
         "stall": {"anyOf": [_SECONDS, {"type": "null"}]},
         "after_envelopes": {"type": "integer", "minimum": 0},
         "omit": {"enum": ["end_event", "end_envelope", None]},
+        "fails": {"type": ["string", "null"]},
     },
 }
 
@@ -72,6 +73,8 @@ class FaultRule:
         stall: process, send half of the body and pause this many seconds before the rest.
         after_envelopes: how many messages of a command's stream pass unspoiled.
         omit: leave the EndEvent, or the end-of-stream envelope, out of a command's stream.
+        fails: process and answer, but let the checkpoint or the publish that was begun end as
+            FAILED, with this error.
     """
 
     operation: str = "*"
@@ -94,6 +97,7 @@ class FaultRule:
     stall: float | None = None
     after_envelopes: int = 0
     omit: Omit | None = None
+    fails: str | None = None
 
 
 def read_rules(document: object) -> list[FaultRule]:

@@ -29,10 +29,13 @@ class LocalPlatform:
             PENDING with a `pendingImageBuildId`.
         network_delay: seconds on the platform clock between a change of network rules or members
             and its effect.
+        checkpoint_time: seconds on the platform clock that a checkpoint takes to be DURABLE once
+            its files are copied.
+        removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         seed: makes ids and the API key repeatable.
-        data_dir: folder that remembers the API key and the sandboxes' records for the next
-            platform with it, and holds the sandboxes' files while they live; None to forget
-            everything at the end.
+        data_dir: folder that remembers the API key, the sandboxes' records, checkpoints and
+            volumes for the next platform with it, and holds the sandboxes' files while they
+            live; None to forget everything at the end.
         isolation: how sandboxes are kept from this machine: `full`, `bwrap`, `process` (not at
             all), or `auto` for the strongest that works here.
         token_lifetime: seconds that a gateway token is good for.
@@ -63,6 +66,8 @@ class LocalPlatform:
         gateway_delay: float = 0.0,
         image_build_time: float = 0.0,
         network_delay: float = 0.0,
+        checkpoint_time: float = 0.0,
+        removal_time: float = 0.0,
         seed: int | None = None,
         data_dir: str | PathLike[str] | None = None,
         isolation: WantedMode = "process",
@@ -83,6 +88,8 @@ class LocalPlatform:
             gateway_delay=gateway_delay,
             image_build_time=image_build_time,
             network_delay=network_delay,
+            checkpoint_time=checkpoint_time,
+            removal_time=removal_time,
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),
             isolation=isolation,

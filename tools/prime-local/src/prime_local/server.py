@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from prime_local import control, local_routes
+from prime_local import control, jobs, local_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
+from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, STORE, JsonObject
 from prime_local.contract.validation import QueryValues
@@ -26,6 +27,7 @@ from prime_local.gateway import routes as gateway_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.spoiling import abort, reset, send_spoiled
+from prime_local.ssh.routes import SshRoutes
 
 logger = logging.getLogger("prime_local")
 
@@ -49,11 +51,15 @@ class PlatformServer:
         self._core = core
         self._host = host
         self._port = port
+        self._ssh = SshRoutes(core, host)
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
+            **checkpoint_routes.HANDLERS,
             **gateway_routes.HANDLERS,
+            **jobs.HANDLERS,
             **network_routes.HANDLERS,
             **file_routes.HANDLERS,
+            **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
         app.router.add_route("*", "/{path:.*}", self._serve)
@@ -86,6 +92,7 @@ class PlatformServer:
     async def close(self) -> None:
         """Stop listening; streams that are still open are cut after 0.5 s."""
         self.stop()
+        await self._ssh.close()
         await self._runner.cleanup()
 
     async def outage(self, seconds: float, spared: asyncio.BaseTransport | None = None) -> None:

@@ -57,6 +57,4 @@ class AsyncSandboxCommands(AsyncSandboxResource):
         check_id(sandbox_id)
         spec = commands.command_spec(command, working_dir, env, user)
         limit = commands.check_timeout(timeout)
-        return await commands.run_in_sandbox(
-            self._gateway, self._error_context, sandbox_id, command, spec, limit
-        )
+        return await self._run_in_sandbox(sandbox_id, command, spec, limit)

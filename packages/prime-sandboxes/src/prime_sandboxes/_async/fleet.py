@@ -28,7 +28,7 @@ from prime_core.sync import across
 from prime_core.termination import CancelOnTermination, ExitOnTermination
 from prime_sandboxes.arguments import check_count
 from prime_sandboxes.errors import FleetCleanupError, SandboxNotRunningError
-from prime_sandboxes.fleet_work import CANCEL_GRACE, OutcomeStream
+from prime_sandboxes.fleet_work import CANCEL_GRACE, FLEET_LABEL, OutcomeStream
 from prime_sandboxes.models import CommandResponse, CreateSandboxRequest, Sandbox
 from prime_sandboxes.outcomes import Outcome
 from prime_sandboxes.progress import Progress
@@ -126,7 +126,7 @@ class AsyncFleet:
         self._client = client
         self._limit = limit
         self._labels = labels
-        self._label = f"prime-fleet:{uuid.uuid4()}"
+        self._label = f"{FLEET_LABEL}{uuid.uuid4()}"
         self._slots = asyncio.Semaphore(limit)
         self._streams: list[OutcomeStream[Any, Any]] = []
         self._obligations: dict[Obligation, str | None] = {}  # with the sandbox's id once known

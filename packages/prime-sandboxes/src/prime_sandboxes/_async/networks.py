@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core.errors import APIError, NotFoundError, PrimeError
 from prime_core.models import encode_request
+from prime_core.polling import close_schedules
 from prime_core.reaper import reaper
 from prime_core.sync import across
 from prime_sandboxes import networks
@@ -51,6 +52,11 @@ class AsyncSandboxNetworks(AsyncSandboxResource):
         super().__init__(client)
         self._policy_schedules = networks.per_loop_schedule(self.get_network)
         self._network_schedules = networks.per_loop_schedule(self.get_lan_network)
+
+    def _close_schedules(self) -> None:
+        close_schedules(self._policy_schedules)
+        close_schedules(self._network_schedules)
+        super()._close_schedules()
 
     async def get_network(self, sandbox_id: str) -> EgressPolicyStatus:
         """Reads the outbound rules of a sandbox, and whether they are in force.

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core.concurrency import run_all
 from prime_core.errors import APIError, PrimeError
-from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_sandboxes import commands, waiting
 from prime_sandboxes._async.networks import AsyncSandboxNetworks
 from prime_sandboxes.arguments import check_count, check_id, check_ids, check_seconds
+from prime_sandboxes.batch_routes import BatchRoute
 from prime_sandboxes.errors import BatchStatusUnsupportedError, SandboxNotRunningError
 from prime_sandboxes.models import (
     BatchSandboxStatusRequest,
@@ -38,15 +38,16 @@ class AsyncSandboxWaiting(AsyncSandboxNetworks):
 
     def __init__(self, client: AsyncAPIClient) -> None:
         super().__init__(client)
-        self._batch_route = True
+        self._status_route = BatchRoute(
+            self._transport, BATCH_GET_SANDBOX_STATUSES, BatchSandboxStatusResponse
+        )
         self._schedules = PerLoop(
             lambda: PollSchedule(self._read_statuses, transient=waiting.is_transient)
         )
 
     def _close_schedules(self) -> None:
         close_schedules(self._schedules)
-        close_schedules(self._policy_schedules)
-        close_schedules(self._network_schedules)
+        super()._close_schedules()
 
     async def get_sandbox_statuses(self, sandbox_ids: Sequence[str]) -> BatchSandboxStatusResponse:
         """Reads the states of 1 to 100 sandboxes at once.
@@ -59,25 +60,13 @@ class AsyncSandboxWaiting(AsyncSandboxNetworks):
             APIError: any other failure.
         """
         request = BatchSandboxStatusRequest(sandbox_ids=check_ids(sandbox_ids))
-        try:
-            return await self._transport.request(
-                BATCH_GET_SANDBOX_STATUSES,
-                BatchSandboxStatusResponse,
-                body=encode_request(request),
-            )
-        except APIError as error:
-            if error.status_code not in (404, 405):
-                raise
-            self._batch_route = False
-            unsupported = BatchStatusUnsupportedError(*error.args)
-            vars(unsupported).update(vars(error))
-            raise unsupported from error
+        return await self._status_route.read(request)
 
     async def _read_statuses(
         self, sandbox_ids: builtins.list[str]
     ) -> Mapping[str, SandboxStatusSnapshot | Exception]:
         """States for the poll schedule, one by one where the batch route is missing."""
-        if self._batch_route:
+        if not self._status_route.missing:
             try:
                 answer = await self.get_sandbox_statuses(sandbox_ids)
             except BatchStatusUnsupportedError:

@@ -14,14 +14,19 @@ from prime_sandboxes._async.sandbox_client import AsyncSandboxClient
 from prime_sandboxes._sync.commands import SandboxCommands
 from prime_sandboxes._sync.files import SandboxFiles
 from prime_sandboxes._sync.fleet import Fleet
-from prime_sandboxes._sync.lifecycle import SandboxLifecycle
+from prime_sandboxes._sync.forking import SandboxForking
+from prime_sandboxes._sync.jobs import SandboxJobs
+from prime_sandboxes._sync.ssh import SandboxSSH
+from prime_sandboxes._sync.volumes import Volumes
 from prime_sandboxes._sync.waiting import SandboxWaiting
 
 __all__ = ["SandboxClient"]
 
 
-class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxFiles, SandboxWaiting):
-    """Creates sandboxes, runs commands in them, moves files, waits for them and deletes them.
+class SandboxClient(
+    SandboxForking, SandboxCommands, SandboxFiles, SandboxJobs, SandboxSSH, SandboxWaiting
+):
+    """Creates sandboxes, runs commands in them, moves files, saves, forks and deletes them.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
     loops and in forked children, and pickles as its configuration, without the key.
@@ -29,13 +34,36 @@ class SandboxClient(SandboxLifecycle, SandboxCommands, SandboxFiles, SandboxWait
     Follows the documented page "sandboxes/sdk".
 
     Args:
+        background_job_output_concurrency: outputs of finished background jobs that are read at
+            once, at least 1.
+        background_job_output_queue_size: accepted for compatibility, at least 1; further outputs
+            wait for their turn, however many.
+        background_job_output_cache_bytes: memory for outputs that were read, in bytes; 0 keeps
+            none.
         api_client: connections to share with other clients, in place of its own.
     """
 
     _async: AsyncSandboxClient
 
-    def __init__(self, api_client: APIClient | None = None) -> None:
-        self._async = AsyncSandboxClient(client=None if api_client is None else unwrap(api_client))
+    def __init__(
+        self,
+        api_client: APIClient | None = None,
+        *,
+        background_job_output_concurrency: int = 20,
+        background_job_output_queue_size: int = 200,
+        background_job_output_cache_bytes: int = 64 * 1024 * 1024,
+    ) -> None:
+        self._async = AsyncSandboxClient(
+            client=None if api_client is None else unwrap(api_client),
+            background_job_output_concurrency=background_job_output_concurrency,
+            background_job_output_queue_size=background_job_output_queue_size,
+            background_job_output_cache_bytes=background_job_output_cache_bytes,
+        )
+
+    @property
+    def volumes(self) -> Volumes:
+        """Named storage that sandboxes share."""
+        return Volumes._wrap(self._async.volumes)
 
     def fleet(self, limit: int = 100, labels: Sequence[str] = ()) -> Fleet:
         """Makes a fleet: many short-lived sandboxes, none of which is left running.

@@ -9,9 +9,19 @@ from prime_sandboxes.models.bulk import (
     BulkDeleteSandboxRequest,
     BulkDeleteSandboxResponse,
 )
+from prime_sandboxes.models.checkpoints import (
+    BatchCheckpointRequest,
+    BatchCheckpointResponse,
+    CheckpointDeleteError,
+    CheckpointList,
+    CheckpointLookupError,
+    DeleteSandboxCheckpointsResponse,
+    SandboxCheckpoint,
+)
 from prime_sandboxes.models.commands import CommandResponse
 from prime_sandboxes.models.create import (
     CREATE_TRANSPORT_FIELDS,
+    VOLUME_NAME,
     AdvancedConfigs,
     CreateSandboxRequest,
     StartCommand,
@@ -27,6 +37,13 @@ from prime_sandboxes.models.egress import (
 )
 from prime_sandboxes.models.files import FileUploadResponse, ReadFileResponse
 from prime_sandboxes.models.gateway import GatewayAuth
+from prime_sandboxes.models.jobs import (
+    BackgroundJob,
+    BackgroundJobStatus,
+    BackgroundJobStatusLookupError,
+    BackgroundJobStatusSnapshot,
+    BatchBackgroundJobStatusResponse,
+)
 from prime_sandboxes.models.networks import (
     CreateLanNetworkRequest,
     LanNetwork,
@@ -48,21 +65,42 @@ from prime_sandboxes.models.sandboxes import (
     SandboxStatusLookupError,
     SandboxStatusSnapshot,
 )
+from prime_sandboxes.models.ssh import CreateSSHSessionRequest, SSHSession
+from prime_sandboxes.models.volumes import (
+    CreateVolumeRequest,
+    PublishVolumeRequest,
+    Volume,
+    VolumeListResponse,
+)
 
 __all__ = [
     "CREATE_TRANSPORT_FIELDS",
     "DOMAIN_RULE_PORTS",
     "MAX_EGRESS_POLICY_ENTRIES",
     "TERMINAL_STATUSES",
+    "VOLUME_NAME",
     "AdvancedConfigs",
+    "BackgroundJob",
+    "BackgroundJobStatus",
+    "BackgroundJobStatusLookupError",
+    "BackgroundJobStatusSnapshot",
+    "BatchBackgroundJobStatusResponse",
+    "BatchCheckpointRequest",
+    "BatchCheckpointResponse",
     "BatchSandboxStatusRequest",
     "BatchSandboxStatusResponse",
     "BulkDeleteSandboxRequest",
     "BulkDeleteSandboxResponse",
+    "CheckpointDeleteError",
+    "CheckpointList",
+    "CheckpointLookupError",
     "CommandResponse",
     "CreateLanNetworkRequest",
+    "CreateSSHSessionRequest",
     "CreateSandboxRequest",
+    "CreateVolumeRequest",
     "CreatedSandbox",
+    "DeleteSandboxCheckpointsResponse",
     "EgressPolicyStatus",
     "ErrorContext",
     "FileUploadResponse",
@@ -71,9 +109,12 @@ __all__ = [
     "LanNetworkList",
     "LanNetworkMember",
     "LanRule",
+    "PublishVolumeRequest",
     "PutLanMemberRequest",
     "ReadFileResponse",
+    "SSHSession",
     "Sandbox",
+    "SandboxCheckpoint",
     "SandboxEgressPolicy",
     "SandboxListResponse",
     "SandboxLogsResponse",
@@ -83,6 +124,8 @@ __all__ = [
     "SetEgressPolicyRequest",
     "SetLanRulesRequest",
     "StartCommand",
+    "Volume",
+    "VolumeListResponse",
     "VolumeMount",
     "validate_egress_lists",
 ]

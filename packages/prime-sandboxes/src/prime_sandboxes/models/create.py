@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -18,6 +18,9 @@ The transport places the key and the team; the network is joined by a call of it
 """
 
 DEFAULT_DISK_SIZE_GB = 5.0
+
+VOLUME_NAME = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
+VolumeName = Annotated[str, Field(pattern=VOLUME_NAME)]
 
 
 class StartCommand(RequestModel):
@@ -59,7 +62,7 @@ class VolumeMount(RequestModel):
         read_only: attach without the right to write or publish.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
+    name: VolumeName
     mount_path: str
     read_only: bool = False
 

@@ -106,18 +106,17 @@ async def write_file(life: SandboxLife, path: str, content: AsyncIterator[bytes]
     """
     limit = int(life.record.resources.disk * _GIB)
     words = ("write", path, str(limit), *life.file_roots(writing=True))
-    with _Pipe() as pipe:
-        async with life.agent(_command(*words), stdin=pipe.reader) as process:
-            pipe.close_reader()
-            output = process.output("stdout")
-            async with contextlib.aclosing(output):
-                # The agent hangs up when it cannot go on; it says why.
-                with contextlib.suppress(BrokenPipeError):
-                    async for piece in content:
-                        await pipe.send(piece)
-                    await pipe.send(b"")
-                (size,), _ = await _head(output)
-                return size
+    async with life.agent(_command(*words), stdin="pipe") as process:
+        assert process.stdin is not None
+        output = process.output("stdout")
+        async with contextlib.aclosing(output):
+            # The agent hangs up when it cannot go on; it says why.
+            with contextlib.suppress(BrokenPipeError):
+                async for piece in content:
+                    await _send(process.stdin.fileno(), piece)
+                await _send(process.stdin.fileno(), b"")
+            (size,), _ = await _head(output)
+            return size
 
 
 async def _head(output: AsyncIterator[bytes]) -> tuple[list[int], bytes]:
@@ -148,45 +147,24 @@ async def _stopped(process: RunningProcess) -> AsyncIterator[None]:
         process.signal_group(signal.SIGKILL)
 
 
-class _Pipe:
-    """The way to an agent's stdin."""
+async def _send(stdin: int, piece: bytes) -> None:
+    """Send a piece to an agent.
 
-    def __init__(self) -> None:
-        self.reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self._open = {self.reader, self._writer}
+    Raises:
+        BrokenPipeError: the agent takes no more.
+    """
+    os.set_blocking(stdin, False)
+    view = memoryview(len(piece).to_bytes(4, "big") + piece)
+    while view:
+        try:
+            view = view[os.write(stdin, view) :]
+        except BlockingIOError:
+            await _writable(stdin)
 
-    def __enter__(self) -> _Pipe:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        for descriptor in list(self._open):
-            self._close(descriptor)
-
-    def close_reader(self) -> None:
-        """Close the agent's end here: with it open, its death would go unnoticed."""
-        self._close(self.reader)
-
-    def _close(self, descriptor: int) -> None:
-        self._open.discard(descriptor)
-        os.close(descriptor)
-
-    async def send(self, piece: bytes) -> None:
-        """Send a piece.
-
-        Raises:
-            BrokenPipeError: the agent takes no more.
-        """
-        view = memoryview(len(piece).to_bytes(4, "big") + piece)
-        while view:
-            try:
-                view = view[os.write(self._writer, view) :]
-            except BlockingIOError:
-                await self._writable()
-
-    async def _writable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-        loop.add_writer(self._writer, ready.set_result, None)
-        ready.add_done_callback(lambda _: loop.remove_writer(self._writer))
-        await ready
+async def _writable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(descriptor, ready.set_result, None)
+    ready.add_done_callback(lambda _: loop.remove_writer(descriptor))
+    await ready

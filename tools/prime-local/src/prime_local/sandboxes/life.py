@@ -15,8 +15,9 @@ from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_cod
 from prime_local.sandboxes.images import ImageBuilds, is_simulated
 from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
-from prime_local.sandboxes.record import Sandbox, Status
+from prime_local.sandboxes.record import Attachment, Sandbox, Status
 from prime_local.sandboxes.session import CommandSession
+from prime_local.sandboxes.terminals import Stdin
 from prime_local.sandboxes.trees import tree_name
 from prime_local.tasks import TaskSet
 
@@ -36,6 +37,7 @@ class Host:
         retained_sessions: how many ended commands of a sandbox can still be attached to.
         begin_network: brings a sandbox's network rules into force before it runs; returns what to
             wait for, None for nothing.
+        box: says what a sandbox is made of.
         on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
     """
@@ -50,6 +52,7 @@ class Host:
     gateway_delay: float
     retained_sessions: int
     begin_network: Callable[[SandboxLife], Awaitable[None] | None]
+    box: Callable[[Sandbox], Box]
     on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
@@ -103,6 +106,11 @@ class SandboxLife:
         else:
             self.record.pending_image_build_id, seconds = build
             self._stage = self._host.clock.call_later(seconds, self._provision)
+        self._host.on_change(self.record)
+
+    def attach(self, attachments: tuple[Attachment, ...]) -> None:
+        """Note what its copies of volumes are based on from now on."""
+        self.record.attachments = attachments
         self._host.on_change(self.record)
 
     def pause(self) -> bool:
@@ -159,14 +167,12 @@ class SandboxLife:
         return session
 
     @contextlib.asynccontextmanager
-    async def agent(
-        self, command: Command, stdin: int | None = None
-    ) -> AsyncIterator[RunningProcess]:
+    async def agent(self, command: Command, stdin: Stdin = "none") -> AsyncIterator[RunningProcess]:
         """Run something of the platform's own in the sandbox, which is in use meanwhile.
 
         Args:
             command: what to run; the sandbox's variables do not reach it.
-            stdin: descriptor that it reads; to be closed by the caller.
+            stdin: what it reads.
 
         Raises:
             CommandFault: it cannot be started.
@@ -174,12 +180,26 @@ class SandboxLife:
         tree = tree_name(self._tree, str(next(self._numbers)))
         with self._in_use():
             process = await self._launch(command, tree, stdin)
-            with process:
+            with contextlib.closing(process):
                 yield process
 
     def file_roots(self, *, writing: bool) -> tuple[str, ...]:
         """Return the folders that file routes are kept to; none where the sandbox has a root."""
         return self._host.isolation.file_roots(self.record.id, writing=writing)
+
+    async def launch_unnoticed(self, command: Command, stdin: Stdin = "none") -> RunningProcess:
+        """Start a process that puts off no idle time and that no list has.
+
+        Raises:
+            CommandFault: it could not be started.
+        """
+        tree = tree_name(self._tree, str(next(self._numbers)))
+        launch = self._host.tasks.start(self._launch_command(command, tree, stdin))
+        try:
+            return await asyncio.shield(launch)
+        except asyncio.CancelledError:
+            launch.add_done_callback(_abandon)
+            raise
 
     def find_session(self, *, pid: int = 0, session_uuid: str = "") -> CommandSession:
         """Return a running command.
@@ -269,8 +289,7 @@ class SandboxLife:
             message = f"Failed to pull image {record.docker_image}"
             self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
             return
-        box = Box(record.id, record.resources)
-        opening = self._host.isolation.open(box, self._in_trouble)
+        opening = self._host.isolation.open(self._host.box(record), self._in_trouble)
         if opening is None:
             self._host.begin_network(self)
             self._run()
@@ -318,9 +337,7 @@ class SandboxLife:
     def _idle_out(self) -> None:
         self.end(Status.TERMINATED, reason="idle_timeout")
 
-    async def _launch(
-        self, command: Command, tree: str, stdin: int | None = None
-    ) -> RunningProcess:
+    async def _launch(self, command: Command, tree: str, stdin: Stdin = "none") -> RunningProcess:
         self._machine_used = True
         if not self.record.live:
             raise CommandFault("not_found", "the sandbox has ended")
@@ -331,11 +348,13 @@ class SandboxLife:
         launch.add_done_callback(self._launches.discard)
         return await asyncio.shield(launch)
 
-    async def _launch_command(self, command: Command, tree: str) -> RunningProcess:
+    async def _launch_command(
+        self, command: Command, tree: str, stdin: Stdin = "none"
+    ) -> RunningProcess:
         record = self.record
         environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
         command = Command(command.argv, environment, command.cwd, command.user)
-        return await self._launch(command, tree)
+        return await self._launch(command, tree, stdin)
 
     async def _run_session(self, session: CommandSession, timeout: float | None) -> None:
         deadline = None
@@ -402,3 +421,11 @@ class SandboxLife:
         ended = [uuid for uuid, session in self._sessions.items() if session.over]
         for uuid in ended[: max(0, len(ended) - self._host.retained_sessions)]:
             del self._sessions[uuid]
+
+
+def _abandon(launch: asyncio.Task[RunningProcess]) -> None:
+    """Kill a process that came too late for whoever asked for it."""
+    if not launch.cancelled() and launch.exception() is None:
+        process = launch.result()
+        process.signal_group(signal.SIGKILL)
+        process.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import pwd
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from io import FileIO
@@ -21,11 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from prime_local.sandboxes.commands import Command, CommandFault
+from prime_local.sandboxes.job_files import JobFiles
 from prime_local.sandboxes.removal import remove_tree
+from prime_local.sandboxes.terminals import Stdin, TerminalSize
 from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
 
 if TYPE_CHECKING:
     from prime_local.sandboxes.isolation.base import Box, OnTrouble
+    from prime_local.sandboxes.isolation.filling import Filler
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CHUNK_BYTES = 32 * 1024
@@ -89,22 +93,41 @@ class ProcessMode:
         root: folder for the sandboxes' folders and their Python interpreter.
         executor: threads for what would block the event loop.
         trees: finds a command's children.
+        filler: puts in what a sandbox starts with.
     """
 
-    def __init__(self, root: Path, executor: Executor, trees: TreeKiller) -> None:
+    def __init__(self, root: Path, executor: Executor, trees: TreeKiller, filler: Filler) -> None:
         self.name: Literal["process"] = "process"
         self.links = None
+        self._filler = filler
         self._root = root
         self._bin = install_interpreter(root / "python")
         self._executor = executor
         self._trees = trees
         self._account = account_name()
+        self._job_files = JobFiles()
 
     def workspace(self, sandbox_id: str) -> str:
         return str(self.folders(sandbox_id).workspace)
 
-    def open(self, box: Box, on_trouble: OnTrouble) -> None:
-        """Do nothing: the folders are made for the first command."""
+    def parts(self, sandbox_id: str) -> Mapping[str, Path]:
+        folders = self.folders(sandbox_id)
+        own = (folders.workspace, folders.home, folders.temporary)
+        return {folder.name: folder for folder in own}
+
+    def volume(self, sandbox_id: str, name: str) -> Path:
+        return self.folders(sandbox_id).root / "volumes" / name
+
+    def mount_refusal(self, path: str) -> str | None:
+        return "without isolation a path is this machine's: use --isolation full or bwrap"
+
+    def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None] | None:
+        """Fill the folders; without files to start with they are made for the first command."""
+        if box.files is None:
+            return None
+        return self._filler.fill(
+            box, self.parts(box.sandbox_id), lambda name: self.volume(box.sandbox_id, name)
+        )
 
     def folders(self, sandbox_id: str) -> Folders:
         return Folders.below(self._root / "sandboxes" / sandbox_id)
@@ -125,7 +148,7 @@ class ProcessMode:
         }
 
     async def launch(
-        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
     ) -> RunningProcess:
         """Start a command.
 
@@ -133,16 +156,18 @@ class ProcessMode:
             sandbox_id: whose folders it works in.
             command: what to run; its directory is the sandbox's own when it names none.
             tree: the mark by which `TreeKiller` finds it and its children.
-            stdin: descriptor that it reads; None for nothing to read.
+            stdin: what it reads.
 
         Raises:
             CommandFault: `invalid_argument` for an unknown account, directory or program.
         """
+        self._job_files.note(sandbox_id, command.argv)
         loop = asyncio.get_running_loop()
-        process = await loop.run_in_executor(
-            self._executor, self._spawn, sandbox_id, command, tree, stdin
+        return _follow(
+            *await loop.run_in_executor(
+                self._executor, self._spawn, sandbox_id, command, tree, stdin
+            )
         )
-        return _follow(process)
 
     def file_roots(self, sandbox_id: str, *, writing: bool) -> tuple[str, ...]:
         own = os.path.realpath(self.folders(sandbox_id).root)
@@ -153,19 +178,25 @@ class ProcessMode:
         await self._trees.kill(tree)
 
     async def end(self, sandbox_id: str, tree: str) -> None:
+        self._filler.stop(sandbox_id)
         await self._trees.kill(tree)
 
     async def remove(self, sandbox_id: str) -> None:
         """Delete a sandbox's folders."""
-        root = self.folders(sandbox_id).root
-        await asyncio.get_running_loop().run_in_executor(self._executor, remove_tree, root)
+
+        def delete() -> None:
+            remove_tree(self.folders(sandbox_id).root)
+            self._job_files.remove(sandbox_id)
+
+        await asyncio.get_running_loop().run_in_executor(self._executor, delete)
 
     async def close(self) -> None:
         """Do nothing: this mode holds nothing."""
 
     def _spawn(
-        self, sandbox_id: str, command: Command, tree: str, stdin: int | None
-    ) -> subprocess.Popen[bytes]:
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin
+    ) -> tuple[subprocess.Popen[bytes], int | None]:
+        """Return the process, and the outer end of its terminal if it has one."""
         folders = self.folders(sandbox_id)
         if command.user is not None and command.user != self._account:
             raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
@@ -177,16 +208,19 @@ class ProcessMode:
                 raise CommandFault("invalid_argument", f"no such directory: {command.cwd}")
             if _find_program(command.argv[0], directory, environment["PATH"]) is None:
                 raise CommandFault("invalid_argument", f"no such program: {command.argv[0]}")
-            return subprocess.Popen(
+            if isinstance(stdin, TerminalSize):
+                return stdin.spawn(_LAUNCHER, command.argv, directory, environment)
+            process = subprocess.Popen(
                 ["/bin/sh", "-c", _LAUNCHER, "sh", *command.argv],
                 cwd=directory,
                 env=environment,
-                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdin=subprocess.PIPE if stdin == "pipe" else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
             )
+            return process, None
         except (OSError, ValueError) as error:
             code = "resource_exhausted" if isinstance(error, OSError) else "invalid_argument"
             raise CommandFault(code, f"cannot start the command: {error}") from error
@@ -202,23 +236,44 @@ class RunningProcess:
     Args:
         pid: its process id, as its sandbox knows it.
         stdout: what it writes to.
-        stderr: what it writes to.
+        stderr: what it writes to, or None where that is no stream of its own.
         exited: gets its return code, negative for a signal.
         signal_group: signals its process group; called only until it has exited.
+        stdin: what it reads from, if anything; whoever takes it closes it.
     """
 
     def __init__(
         self,
         pid: int,
         stdout: FileIO,
-        stderr: FileIO,
+        stderr: FileIO | None,
         exited: asyncio.Future[int],
         signal_group: Callable[[signal.Signals], None],
+        stdin: FileIO | None = None,
     ) -> None:
         self.pid = pid
         self.exited = exited
-        self._files = {"stdout": stdout, "stderr": stderr}
+        self.stdin = stdin
+        self._files: dict[str, FileIO | None] = {"stdout": stdout, "stderr": stderr}
         self._signal_group = signal_group
+
+    @classmethod
+    def in_terminal(
+        cls,
+        pid: int,
+        outer: int,
+        exited: asyncio.Future[int],
+        signal_group: Callable[[signal.Signals], None],
+    ) -> RunningProcess:
+        """A process in a terminal, whose output counts as `stdout`; `outer` passes over."""
+        stdin = FileIO(os.dup(outer), "w")
+        return cls(pid, FileIO(outer), None, exited, signal_group, stdin)
+
+    def close(self) -> None:
+        """Close its streams, when nobody is to read or write them."""
+        for file in (*self._files.values(), self.stdin):
+            if file is not None:
+                file.close()
 
     async def output(self, stream: str) -> AsyncGenerator[bytes, None]:
         """Yield what the process writes to `stdout` or `stderr`, in pieces of at most 32 KiB.
@@ -226,17 +281,12 @@ class RunningProcess:
         Ends with the stream, or 0.2 s after the process: a child left behind may hold the stream
         open for ever.
         """
-        with self._files[stream] as file:
+        file = self._files[stream]
+        if file is None:
+            return
+        with file:
             async for piece in _read_pipe(file.fileno(), self.exited):
                 yield piece
-
-    def __enter__(self) -> RunningProcess:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close what it writes to and nobody reads."""
-        for file in self._files.values():
-            file.close()
 
     def signal_group(self, number: signal.Signals) -> None:
         """Signal the process group; does nothing once the process has been reaped."""
@@ -245,7 +295,18 @@ class RunningProcess:
             self._signal_group(number)
 
 
-def _follow(process: subprocess.Popen[bytes]) -> RunningProcess:
+async def read_to_end(process: RunningProcess) -> bytes:
+    """Return what a process writes to standard output until it ends; the rest is dropped."""
+
+    async def read(stream: str) -> bytes:
+        return b"".join([piece async for piece in process.output(stream)])
+
+    output, _ = await asyncio.gather(read("stdout"), read("stderr"))
+    await process.exited
+    return output
+
+
+def _follow(process: subprocess.Popen[bytes], terminal: int | None) -> RunningProcess:
     exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     watch_exit(process, exited)
 
@@ -253,9 +314,12 @@ def _follow(process: subprocess.Popen[bytes]) -> RunningProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
 
+    if terminal is not None:
+        return RunningProcess.in_terminal(process.pid, terminal, exited, signal_group)
     # Without a buffer, as they were opened, pipes are plain files.
     stdout, stderr = cast(FileIO, process.stdout), cast(FileIO, process.stderr)
-    return RunningProcess(process.pid, stdout, stderr, exited, signal_group)
+    stdin = cast("FileIO | None", process.stdin)
+    return RunningProcess(process.pid, stdout, stderr, exited, signal_group, stdin)
 
 
 def watch_exit(process: subprocess.Popen[bytes], exited: asyncio.Future[int]) -> None:
@@ -303,6 +367,10 @@ async def _read_pipe(descriptor: int, exited: asyncio.Future[int]) -> AsyncItera
                 return
             await _readable(descriptor, exited, drain_until)
             continue
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return  # a terminal that no process has open any more
         if not piece:
             return
         yield piece

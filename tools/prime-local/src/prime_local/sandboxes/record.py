@@ -40,6 +40,26 @@ class StartCommand:
     args: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Attachment:
+    """A volume in a sandbox.
+
+    Args:
+        volume_id: the volume.
+        name: its name.
+        path: where it is mounted.
+        read_only: whether the sandbox may not write to it.
+        base: the checkpoint that the sandbox's copy was taken from, or last published as; None
+            for an empty volume.
+    """
+
+    volume_id: str
+    name: str
+    path: str
+    read_only: bool
+    base: str | None
+
+
 @dataclass
 class Sandbox:
     """A sandbox as the control plane knows it. Dates are UTC, memory and disk GiB."""
@@ -76,6 +96,8 @@ class Sandbox:
     pending_image_build_id: str | None = None
     idempotency_key: str | None = None
     deleted: bool = False
+    checkpoint_id: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def live(self) -> bool:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prime_local.assumptions import Assumptions
+from prime_local.checkpoints.record import Checkpoint
 from prime_local.contract import Problem
 from prime_local.contract.document import JsonObject
-from prime_local.errors import PlatformError, invalid, not_simulated
+from prime_local.errors import PlatformError, invalid
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, Resources
 from prime_local.networks.entries import canonical
 from prime_local.sandboxes.images import names_other_registry
 from prime_local.sandboxes.life import Host, SandboxLife
-from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
+from prime_local.sandboxes.record import Attachment, Owner, Sandbox, StartCommand, Status
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class SandboxRegistry:
         limits: admits creations.
         ledger: is told of creations; `Host.on_end` tells it of ends.
         assumptions: what an idempotency key and a delete mean.
+        attach: makes attachments of the `volumes` of a create.
+        restored: finds the checkpoint that a create starts from.
         stored: sandboxes of an earlier run, oldest first; all of them have ended.
     """
 
@@ -45,12 +48,16 @@ class SandboxRegistry:
         limits: CreationLimits,
         ledger: Ledger,
         assumptions: Assumptions,
+        attach: Callable[[Sequence[JsonObject], Owner], tuple[Attachment, ...]],
+        restored: Callable[[str], Checkpoint],
         stored: Iterable[Sandbox] = (),
     ) -> None:
         self._host = host
         self._limits = limits
         self._ledger = ledger
         self._assumptions = assumptions
+        self._attach = attach
+        self._restored = restored
         self._lives: dict[str, SandboxLife] = {}
         self._by_job: dict[str, SandboxLife] = {}
         self._by_key: dict[tuple[Owner, str], _KeyUse] = {}
@@ -90,6 +97,23 @@ class SandboxRegistry:
         if life is None:
             raise PlatformError(404, "Sandbox not found")
         return life
+
+    def running(self, sandbox_id: str) -> SandboxLife:
+        """Return a sandbox that runs.
+
+        Raises:
+            PlatformError: 404, or 409 for any other state.
+        """
+        life = self.get(sandbox_id)
+        if life.record.status is not Status.RUNNING:
+            raise PlatformError(409, f"Sandbox is not running ({life.record.status.value})")
+        return life
+
+    def live(self) -> Iterator[Sandbox]:
+        """Yield the records of the sandboxes that have not ended."""
+        for life in self._lives.values():
+            if life.record.live:
+                yield life.record
 
     def find(self, sandbox_id: str) -> SandboxLife | None:
         life = self._lives.get(sandbox_id)
@@ -159,6 +183,8 @@ class SandboxRegistry:
         return sandbox_id
 
     def _record(self, body: JsonObject, owner: Owner) -> Sandbox:
+        checkpoint_id, image, disk = self._source(body)
+        attachments = self._attach(body.get("volumes", ()), owner)
         sandbox_id, now = self._new_id(), self._host.clock.date()
         start = body.get("start_command")
         return Sandbox(
@@ -166,12 +192,12 @@ class SandboxRegistry:
             job_id="job-" + sandbox_id.removeprefix("sbx_"),
             owner=owner,
             name=body["name"],
-            docker_image=body["docker_image"],
+            docker_image=image,
             resources=Resources(
                 # Fractions are cut off, and there is no less than one vCPU.
                 cpu=max(1, int(body.get("cpu_cores", 1))),
                 memory=body.get("memory_gb", 1),
-                disk=body.get("disk_size_gb", 5),
+                disk=disk,
             ),
             workspace=self._host.isolation.workspace(sandbox_id),
             created_at=now,
@@ -188,21 +214,26 @@ class SandboxRegistry:
             region=body.get("region"),
             vm=body.get("vm", True),
             idempotency_key=body.get("idempotency_key"),
+            checkpoint_id=checkpoint_id,
+            attachments=attachments,
         )
+
+    def _source(self, body: JsonObject) -> tuple[str | None, str, float]:
+        """Return the checkpoint that a sandbox starts from, if any, its image, and its GiB."""
+        if "checkpoint_id" not in body:
+            return None, body["docker_image"], body.get("disk_size_gb", 5)
+        checkpoint = self._restored(body["checkpoint_id"])
+        return checkpoint.id, checkpoint.docker_image, checkpoint.disk_size_gb
 
 
 def _refuse_impossible(body: JsonObject) -> None:
     """Refuse what the contract's schema lets through but the platform documents as refused."""
-    if body.get("volumes"):
-        raise not_simulated("create_sandbox with volumes")
-    if "checkpoint_id" in body:
-        raise PlatformError(404, "Checkpoint not found")
     problems = []
     if body.get("gpu_count", 0) > 0:
         problems.append(("gpu_count", "This account has no grant for GPU sandboxes"))
     if body.get("gpu_type") is not None and not body.get("gpu_count"):
         problems.append(("gpu_type", "gpu_type needs gpu_count above 0"))
-    if names_other_registry(body["docker_image"]):
+    if names_other_registry(body.get("docker_image", "")):
         text = "Only Docker Hub and Prime images can be used; transfer this image first"
         problems.append(("docker_image", text))
     idle, lifetime = body.get("idle_timeout_minutes"), body.get("timeout_minutes", 60)

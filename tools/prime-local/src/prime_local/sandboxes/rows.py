@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from prime_local.limits import Resources
-from prime_local.sandboxes.record import Owner, Sandbox, StartCommand, Status
+from prime_local.sandboxes.record import Attachment, Owner, Sandbox, StartCommand, Status
 
 _DATES = tuple(kept.name for kept in fields(Sandbox) if kept.name.endswith("_at"))
 
@@ -27,6 +27,7 @@ def load_record(text: str) -> Sandbox:
     kept["resources"] = Resources(**kept["resources"])
     kept["status"] = Status(kept["status"])
     kept["labels"] = tuple(kept["labels"])
+    kept["attachments"] = tuple(Attachment(**each) for each in kept.get("attachments", ()))
     if kept["start_command"] is not None:
         start = kept["start_command"]
         kept["start_command"] = StartCommand(start["executable"], tuple(start["args"]))

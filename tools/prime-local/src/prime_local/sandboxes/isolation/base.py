@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Literal, Protocol
 
 from prime_local.limits import Resources
 from prime_local.sandboxes.commands import Command
 from prime_local.sandboxes.processes import RunningProcess
+from prime_local.sandboxes.terminals import Stdin
 
 ModeName = Literal["full", "bwrap", "process"]
 WantedMode = Literal["auto", "full", "bwrap", "process"]
@@ -23,11 +25,26 @@ class IsolationError(Exception):
 
 
 @dataclass(frozen=True)
+class Mount:
+    """A volume in a sandbox: a private copy of `files`, empty for None, at `path`."""
+
+    name: str
+    path: str
+    read_only: bool
+    files: Path | None
+
+
+@dataclass(frozen=True)
 class Box:
-    """A sandbox to make: its id and what it may take."""
+    """A sandbox to make: its id, what it may take, and what it starts with.
+
+    `files` has a folder for each of the mode's `parts`; None for a new root filesystem.
+    """
 
     sandbox_id: str
     resources: Resources
+    files: Path | None = None
+    mounts: tuple[Mount, ...] = ()
 
 
 class Links(Protocol):
@@ -75,6 +92,15 @@ class Isolation(Protocol):
     def workspace(self, sandbox_id: str) -> str:
         """Return the folder that commands work in, as they see it."""
 
+    def parts(self, sandbox_id: str) -> Mapping[str, Path]:
+        """Return the folders that hold a sandbox's own files, without volumes, by their names."""
+
+    def volume(self, sandbox_id: str, name: str) -> Path:
+        """Return the folder that holds a sandbox's copy of a volume."""
+
+    def mount_refusal(self, path: str) -> str | None:
+        """Say why a volume cannot be mounted at an absolute path; None when it can."""
+
     def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None] | None:
         """Make a sandbox; None when there is nothing to wait for.
 
@@ -82,7 +108,7 @@ class Isolation(Protocol):
         """
 
     async def launch(
-        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
     ) -> RunningProcess:
         """Start a command.
 
@@ -90,7 +116,7 @@ class Isolation(Protocol):
             sandbox_id: of a sandbox that is open.
             command: what to run; its directory is the workspace when it names none.
             tree: a name for the command and its children; see `trees.tree_name`.
-            stdin: descriptor that it reads; it stays open here. None for nothing to read.
+            stdin: what it reads; a terminal is where it writes as well.
 
         Raises:
             CommandFault: `invalid_argument` for an unknown account, directory or program,

@@ -14,8 +14,10 @@ from prime_local.sandboxes.isolation import kernel
 from prime_local.sandboxes.isolation.cgroups import PlatformGroups
 from prime_local.sandboxes.isolation.view import (
     OWN_FOLDERS,
+    UPPER,
     CoverLayer,
     HostView,
+    Mounts,
     bare_root_arguments,
     overlay_root_arguments,
 )
@@ -109,8 +111,8 @@ class Builder:
         kernel.mount("tmpfs", str(self._cover), "tmpfs", flags, "mode=755")
         CoverLayer(self._cover).fill(self._view)
 
-    def build(self, sandbox: str) -> Unfinished:
-        """Begin to build a sandbox; its control group is there already.
+    def build(self, sandbox: str, mounts: Mounts) -> Unfinished:
+        """Begin to build a sandbox; its control group and its volumes are there already.
 
         Raises:
             OSError: the machine lacks something.
@@ -119,13 +121,15 @@ class Builder:
         folder.mkdir(parents=True, exist_ok=True)
         if self._groups is None:
             for name, mode in OWN_FOLDERS.items():
-                (folder / name).mkdir()
-                (folder / name).chmod(mode)
-            arguments = bare_root_arguments(self._view, folder, self._empty)
+                # One with the files of a checkpoint is there, with the mode that it had.
+                if not (folder / name).exists():
+                    (folder / name).mkdir()
+                    (folder / name).chmod(mode)
+            arguments = bare_root_arguments(self._view, folder, mounts, self._empty)
         else:
-            for name in ("upper", "work", "merged"):
-                (folder / name).mkdir()
-            arguments = overlay_root_arguments(self._view, str(folder / "merged"))
+            for name in (UPPER, "work", "merged"):
+                (folder / name).mkdir(exist_ok=True)
+            arguments = overlay_root_arguments(self._view, folder, mounts)
         arguments += _own_hosts(folder, sandbox, "--ro-bind" if self._groups is None else "--bind")
         for name in _NAMESPACES:
             arguments.append(f"--unshare-{name}")
@@ -154,7 +158,7 @@ def _mount_overlay(folder: Path) -> None:
     kernel.unshare(kernel.CLONE_NEWNS)
     # Relative: in the options of a mount, commas and colons have a meaning.
     os.chdir(folder)
-    layers = "lowerdir=../../cover:/,upperdir=upper,workdir=work,volatile"
+    layers = f"lowerdir=../../cover:/,upperdir={UPPER},workdir=work,volatile"
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount("overlay", "merged", "overlay", flags, layers)
 

@@ -20,6 +20,7 @@ from prime_local.sandboxes.isolation.cgroups import (
     find_hierarchies,
 )
 from prime_local.sandboxes.isolation.confined import ConfinedMode
+from prime_local.sandboxes.isolation.filling import Filler
 from prime_local.sandboxes.processes import ProcessMode
 from prime_local.sandboxes.trees import TreeKiller, tree_name
 
@@ -53,6 +54,7 @@ class Place:
         groups: the platform's control groups; see `plan_groups`.
         executor: threads for what would block the event loop.
         trees: ends processes by the mark that they carry.
+        filler: puts in what a sandbox starts with.
     """
 
     instance: str
@@ -61,6 +63,7 @@ class Place:
     groups: PlatformGroups | None
     executor: Executor
     trees: TreeKiller
+    filler: Filler
 
 
 async def choose(wanted: WantedMode, place: Place) -> Isolation:
@@ -76,7 +79,7 @@ async def choose(wanted: WantedMode, place: Place) -> Isolation:
             if wanted != "auto":
                 raise IsolationError(f"isolation {name} does not work here: {error}") from error
             logger.info("isolation %s does not work here: %s", name, error)
-    return ProcessMode(place.root, place.executor, place.trees)
+    return ProcessMode(place.root, place.executor, place.trees, place.filler)
 
 
 def plan_groups(wanted: WantedMode, instance: str) -> PlatformGroups | None:
@@ -97,7 +100,7 @@ def _confined(wanted: WantedMode) -> tuple[Literal["full", "bwrap"], ...]:
 
 async def _try(name: Literal["full", "bwrap"], place: Place) -> ConfinedMode:
     _check_machine(name, place)
-    mode = ConfinedMode(name, place.root, place.executor, place.trees)
+    mode = ConfinedMode(name, place.root, place.executor, place.trees, place.filler)
     try:
         groups = place.groups if name == "full" else None
         await mode.start(place.instance, groups, list(place.private))

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from io import FileIO
@@ -18,11 +18,20 @@ from typing import Literal, TypeVar
 from prime_local.sandboxes.commands import Command, CommandFault
 from prime_local.sandboxes.isolation.base import Box, IsolationError, OnTrouble
 from prime_local.sandboxes.isolation.cgroups import PROCESSES, PlatformGroups, remove_groups
+from prime_local.sandboxes.isolation.filling import GIB, Filler
 from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink, memory_file
 from prime_local.sandboxes.isolation.links import LauncherLinks
-from prime_local.sandboxes.isolation.view import PYTHON, WORKSPACE
+from prime_local.sandboxes.isolation.view import (
+    OWN_FOLDERS,
+    PYTHON,
+    UPPER,
+    WORKSPACE,
+    is_system_path,
+    volume_folder,
+)
 from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
 from prime_local.sandboxes.removal import remove_tree
+from prime_local.sandboxes.terminals import Stdin, TerminalSize
 from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
 
 T = TypeVar("T")
@@ -32,7 +41,6 @@ logger = logging.getLogger("prime_local")
 _ACCOUNT = "root"
 # Where programs for networks are, also when the account's PATH leaves that out.
 _TOOLS = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-_GIB = 1024**3
 # More than a machine has processors only makes them wait for each other.
 _BUILT_AT_ONCE = 8
 _OPEN_SECONDS = 60.0
@@ -61,12 +69,19 @@ class ConfinedMode:
         root: folder for the sandboxes' folders and their Python interpreter; on disk.
         executor: threads for what would block the event loop.
         trees: ends a command's children where there are no control groups.
+        filler: puts in what a sandbox starts with.
     """
 
     def __init__(
-        self, name: Literal["full", "bwrap"], root: Path, executor: Executor, trees: TreeKiller
+        self,
+        name: Literal["full", "bwrap"],
+        root: Path,
+        executor: Executor,
+        trees: TreeKiller,
+        filler: Filler,
     ) -> None:
         self.name = name
+        self._filler = filler
         self._root = root
         self._executor = executor
         self._trees = trees
@@ -118,6 +133,18 @@ class ConfinedMode:
     def workspace(self, sandbox_id: str) -> str:
         return WORKSPACE
 
+    def parts(self, sandbox_id: str) -> Mapping[str, Path]:
+        names = OWN_FOLDERS if self.name == "bwrap" else (UPPER,)
+        return {name: self._folder(sandbox_id) / name for name in names}
+
+    def volume(self, sandbox_id: str, name: str) -> Path:
+        return volume_folder(self._folder(sandbox_id), name)
+
+    def mount_refusal(self, path: str) -> str | None:
+        if self.name == "bwrap" and is_system_path(path):
+            return "there the root is read-only: use --isolation full"
+        return None
+
     def open(self, box: Box, on_trouble: OnTrouble) -> Awaitable[None]:
         new = asyncio.get_running_loop().create_future
         sandbox = _Confined(on_trouble, new(), new())
@@ -128,7 +155,7 @@ class ConfinedMode:
         return ()
 
     async def launch(
-        self, sandbox_id: str, command: Command, tree: str, stdin: int | None = None
+        self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
     ) -> RunningProcess:
         if command.user not in (None, _ACCOUNT):
             raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
@@ -147,25 +174,34 @@ class ConfinedMode:
             "cwd": command.cwd,
             "env": _environment(sandbox_id, command, tree),
         }
-        stdout, stderr, status = os.pipe(), os.pipe(), os.pipe()
-        theirs = [memory_file(json.dumps(body).encode()), stdout[1], stderr[1], status[1]]
-        if stdin is not None:
-            theirs.append(os.dup(stdin))
-        self._send(theirs, request="start", sandbox=sandbox_id, command=name)
+        status = os.pipe()
+        ours, theirs = _streams(stdin)
+        terminal = isinstance(stdin, TerminalSize)
+        self._send(
+            [memory_file(json.dumps(body).encode()), status[1], *theirs],
+            request="start",
+            sandbox=sandbox_id,
+            command=name,
+            terminal=terminal,
+        )
         try:
             pid = await asyncio.wait_for(_read_status(status[0]), _START_SECONDS)
         except BaseException as error:
             sandbox.running.pop(name, None)
             signal_group(signal.SIGKILL)
-            os.close(stdout[0])
-            os.close(stderr[0])
+            for descriptor in ours:
+                os.close(descriptor)
             if isinstance(error, asyncio.TimeoutError):
                 text = "the command did not start in time"
                 raise CommandFault("resource_exhausted", text) from None
             raise
         finally:
             os.close(status[0])
-        return RunningProcess(pid, FileIO(stdout[0]), FileIO(stderr[0]), exited, signal_group)
+        if terminal:
+            return RunningProcess.in_terminal(pid, ours[0], exited, signal_group)
+        stdout, stderr = FileIO(ours[0]), FileIO(ours[1])
+        entry = FileIO(ours[2], "w") if stdin == "pipe" else None
+        return RunningProcess(pid, stdout, stderr, exited, signal_group, entry)
 
     async def kill(self, sandbox_id: str, tree: str) -> None:
         sandbox = self._sandboxes.get(sandbox_id)
@@ -188,6 +224,7 @@ class ConfinedMode:
             return
         if not sandbox.closing:
             sandbox.closing = True
+            self._filler.stop(sandbox_id)
             if sandbox.requested:
                 self._send(request="close", sandbox=sandbox_id)
             else:
@@ -196,7 +233,7 @@ class ConfinedMode:
 
     async def remove(self, sandbox_id: str) -> None:
         self._sandboxes.pop(sandbox_id, None)
-        await self._in_thread(lambda: remove_tree(self._root / "sandboxes" / sandbox_id))
+        await self._in_thread(lambda: remove_tree(self._folder(sandbox_id)))
 
     async def close(self) -> None:
         if self._launcher is not None:
@@ -204,7 +241,14 @@ class ConfinedMode:
         if self._groups is not None:
             await asyncio.to_thread(remove_groups, self._groups.folders)
 
+    def _folder(self, sandbox_id: str) -> Path:
+        return self._root / "sandboxes" / sandbox_id
+
     async def _open(self, box: Box, sandbox: _Confined) -> None:
+        if box.files is not None or box.mounts:
+            await self._filler.fill(
+                box, self.parts(box.sandbox_id), lambda name: self.volume(box.sandbox_id, name)
+            )
         async with self._building:
             if sandbox.closing:
                 raise IsolationError("it was ended before it was made")
@@ -216,11 +260,12 @@ class ConfinedMode:
                 request="open",
                 sandbox=box.sandbox_id,
                 limits={
-                    "memory": int(resources.memory * _GIB),
+                    "memory": int(resources.memory * GIB),
                     "processes": PROCESSES,
                     "cpus": resources.cpu,
                 },
-                file_bytes=int(resources.disk * _GIB),
+                file_bytes=int(resources.disk * GIB),
+                mounts=[[mount.name, mount.path, mount.read_only] for mount in box.mounts],
             )
             try:
                 await asyncio.wait_for(asyncio.shield(sandbox.opened), _OPEN_SECONDS)
@@ -292,6 +337,23 @@ def _environment(sandbox_id: str, command: Command, tree: str) -> dict[str, str]
         "PRIME_LOCAL_SANDBOX": sandbox_id,
         TREE_VARIABLE: tree,
     }
+
+
+def _streams(stdin: Stdin) -> tuple[list[int], list[int]]:
+    """Return our descriptors of a command's streams, and the command's: output, errors, input.
+
+    Without input there is none for it; of a terminal there is only one of ours.
+    """
+    if isinstance(stdin, TerminalSize):
+        outer, inner = stdin.open()
+        return [outer], [inner, os.dup(inner), os.dup(inner)]
+    stdout, stderr = os.pipe(), os.pipe()
+    ours, theirs = [stdout[0], stderr[0]], [stdout[1], stderr[1]]
+    if stdin == "pipe":
+        inner, outer = os.pipe()
+        ours.append(outer)
+        theirs.append(inner)
+    return ours, theirs
 
 
 def _last(tree: str) -> str:

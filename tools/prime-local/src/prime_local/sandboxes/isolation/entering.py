@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 import signal
+import termios
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,12 +52,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Streams:
-    """Descriptors of the command's input and output, and of where its start is reported."""
+    """Descriptors of the command's input and output, and of where its start is reported.
+
+    `terminal` says that the first three are one terminal, to be its own.
+    """
 
     stdin: int
     stdout: int
     stderr: int
     status: int
+    terminal: bool
 
 
 class Entrance:
@@ -145,6 +151,8 @@ def _run(program: Program, streams: Streams) -> None:
     """Become the command; does not return."""
     try:
         os.setsid()
+        if streams.terminal:
+            fcntl.ioctl(streams.stdin, termios.TIOCSCTTY, 0)
         # What Python or our starter ignores would stay ignored in the program. SIGXFSZ shall: a
         # file that grows too large is an error, as on a full disk, and no reason to die.
         for number in _DEFAULT_SIGNALS:

@@ -35,7 +35,7 @@ from prime_local.sandboxes.isolation.cgroups import (
 from prime_local.sandboxes.isolation.entering import Entrance, EntryRefused, Program, Streams
 from prime_local.sandboxes.isolation.hub import Hub, Programs
 from prime_local.sandboxes.isolation.protocol import PACKET_BYTES
-from prime_local.sandboxes.isolation.view import HostView
+from prime_local.sandboxes.isolation.view import HostView, Mounts
 from prime_local.sandboxes.isolation.workers import Workers
 
 _CHORE_PAUSE_SECONDS = 0.003
@@ -148,11 +148,13 @@ class Launcher:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _open(self, *, sandbox: str, limits: dict[str, Any], file_bytes: int) -> None:
+    def _open(
+        self, *, sandbox: str, limits: dict[str, Any], file_bytes: int, mounts: Mounts
+    ) -> None:
         try:
             if self._groups is not None:
                 self._groups.add(sandbox, Limits(**limits))
-            building = self._builder.build(sandbox)
+            building = self._builder.build(sandbox, mounts)
         except OSError as error:
             self._remove(sandbox, f"cannot build it: {error}")
             return
@@ -165,13 +167,14 @@ class Launcher:
     def _start(
         self,
         body: int,
+        status: int,
         stdout: int,
         stderr: int,
-        status: int,
         stdin: int | None = None,
         *,
         sandbox: str,
         command: str,
+        terminal: bool,
     ) -> None:
         inmate = self._inmates.get(sandbox)
         if inmate is None or inmate.first is None:
@@ -180,7 +183,8 @@ class Launcher:
         with open(body, "rb", closefd=False) as file:
             wanted = json.load(file)
         program = Program(wanted["argv"], wanted["env"], wanted["cwd"], inmate.file_bytes)
-        streams = Streams(self._null if stdin is None else stdin, stdout, stderr, status)
+        stdin = self._null if stdin is None else stdin
+        streams = Streams(stdin, stdout, stderr, status, terminal)
         try:
             pid = self._enter(inmate.first, sandbox, command, program, streams)
         except (OSError, EntryRefused) as error:

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from prime_local.sandboxes.copying import Copier
 from prime_local.sandboxes.isolation.base import Isolation, WantedMode
 from prime_local.sandboxes.isolation.choosing import Place, choose, plan_groups
+from prime_local.sandboxes.isolation.filling import Filler
 from prime_local.sandboxes.isolation.leases import Belongings, Lease, sweep
 from prime_local.sandboxes.removal import remove_tree
 from prime_local.sandboxes.trees import TreeKiller
@@ -25,13 +27,18 @@ class Premises:
 
     Args:
         place: where it is.
+        copier: copies files of sandboxes.
         isolation: how sandboxes are made there.
         rest: gives everything back.
     """
 
-    def __init__(self, place: Place, isolation: Isolation, rest: AsyncExitStack) -> None:
+    def __init__(
+        self, place: Place, copier: Copier, isolation: Isolation, rest: AsyncExitStack
+    ) -> None:
         self.instance = place.instance
+        self.root = place.root
         self.trees = place.trees
+        self.copier = copier
         self.isolation = isolation
         self._rest = rest
 
@@ -62,14 +69,16 @@ class Premises:
             executor = ThreadPoolExecutor(4, thread_name_prefix="prime-local")
             rest.callback(executor.shutdown, wait=False, cancel_futures=True)
             private = (root,) if data_dir is None else (root.parent, root)
+            copier = Copier()
+            rest.callback(copier.close)
             trees = TreeKiller(executor, tasks)
-            place = Place(instance, root, private, groups, executor, trees)
+            place = Place(instance, root, private, groups, executor, trees, Filler(copier))
             isolation = await choose(wanted, place)
             rest.push_async_callback(isolation.close)
         except BaseException:
             await rest.aclose()
             raise
-        return cls(place, isolation, rest)
+        return cls(place, copier, isolation, rest)
 
     async def close(self) -> None:
         """Give everything back; the sandboxes have ended."""

@@ -20,6 +20,10 @@ WORKSPACE = "/workspace"
 PYTHON = "/run/prime-local/python"
 # What a sandbox with a bare root may write to, with modes.
 OWN_FOLDERS = {"tmp": 0o1777, "root": 0o700, WORKSPACE[1:]: 0o755}
+# The layer of an overlay that holds what a sandbox has changed.
+UPPER = "upper"
+# Where nothing else can be mounted: what a sandbox needs to run at all.
+KERNEL_FOLDERS = ("/dev", "/proc", "/sys", "/run/prime-local")
 # Empty for a new sandbox, whether this machine has them or not, with their modes.
 _NEW_FOLDERS = {
     **OWN_FOLDERS,
@@ -30,9 +34,27 @@ _NEW_FOLDERS = {
     "sys": 0o555,
     "var/tmp": 0o1777,
 }
+# A volume's name, its path in the sandbox, and whether it is read-only there.
+Mounts = Iterable[tuple[str, str, bool]]
 _OPAQUE = "trusted.overlay.opaque"
 # Much in /proc belongs to root and acts on the whole machine; capabilities do not guard all of it.
 _READ_ONLY_PROC = ("--remount-ro", "/proc")
+
+
+def volume_folder(own: Path, name: str) -> Path:
+    """Return the folder of a sandbox's copy of a volume.
+
+    Args:
+        own: the sandbox's folder.
+        name: the volume's name.
+    """
+    return own / "volumes" / name
+
+
+def is_system_path(path: str) -> bool:
+    """Say whether an absolute path lies in a system folder of this machine."""
+    parts = Path(path).parts
+    return parts[1] in _SYSTEM and Path("/", parts[1]).exists()
 
 
 @dataclass(frozen=True)
@@ -157,18 +179,26 @@ class CoverLayer:
         return place
 
 
-def overlay_root_arguments(view: HostView, root: str) -> list[str]:
-    """Return bubblewrap's arguments for a root that is an overlay over this machine's."""
-    arguments = ["--bind", root, "/", "--dev", "/dev", "--proc", "/proc"]
-    return [*arguments, *_interpreter_arguments(view), *_READ_ONLY_PROC]
+def overlay_root_arguments(view: HostView, own: Path, mounts: Mounts) -> list[str]:
+    """Return bubblewrap's arguments for a root that is an overlay over this machine's.
+
+    Args:
+        view: what of this machine is shown.
+        own: the sandbox's folder, with the overlay at `merged`.
+        mounts: the volumes to mount.
+    """
+    arguments = ["--bind", str(own / "merged"), "/", "--dev", "/dev", "--proc", "/proc"]
+    arguments += [*_interpreter_arguments(view), *_mount_arguments(own, mounts)]
+    return [*arguments, *_READ_ONLY_PROC]
 
 
-def bare_root_arguments(view: HostView, own: Path, empty: Path) -> list[str]:
+def bare_root_arguments(view: HostView, own: Path, mounts: Mounts, empty: Path) -> list[str]:
     """Return bubblewrap's arguments for a read-only root of this machine's system folders.
 
     Args:
         view: what of this machine is shown.
         own: the sandbox's folder; with `OWN_FOLDERS` in it.
+        mounts: the volumes to mount.
         empty: holds an empty folder `folder` and an empty file `file` to cover others with.
     """
     arguments: list[str] = []
@@ -188,7 +218,13 @@ def bare_root_arguments(view: HostView, own: Path, empty: Path) -> list[str]:
     for name in OWN_FOLDERS:
         arguments += ["--bind", str(own / name), f"/{name}"]
     arguments += ["--dev", "/dev", "--proc", "/proc"]
-    return [*arguments, *_interpreter_arguments(view), *_READ_ONLY_PROC, "--remount-ro", "/"]
+    arguments += [*_interpreter_arguments(view), *_mount_arguments(own, mounts)]
+    return [*arguments, *_READ_ONLY_PROC, "--remount-ro", "/"]
+
+
+def _mount_arguments(own: Path, mounts: Mounts) -> Iterator[str]:
+    for name, path, read_only in mounts:
+        yield from ("--ro-bind" if read_only else "--bind", str(volume_folder(own, name)), path)
 
 
 def _interpreter_arguments(view: HostView) -> list[str]:

@@ -1,0 +1,159 @@
+"""Creates without a key: sent once, and what they made is never lost track of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+from raw_server import Gate, RawServer, Received, Step, answer, reset
+from rows import DELETE, POKE, Thing
+from transports import Connect
+
+from prime_core.creation import create_unkeyed, owe_later
+from prime_core.errors import APIConnectionError, ConflictError
+from prime_core.reaper import Obligation, reaper
+from prime_core.transport import AsyncTransport
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
+
+class Platform:
+    """Makes a thing a request; the first answers can be scripted."""
+
+    def __init__(self, server: RawServer, *first: Step) -> None:
+        self.first = list(first)
+        self.made = 0
+        self.deleted: list[str] = []
+        server.respond = self.respond
+
+    def respond(self, request: Received) -> Step:
+        if request.method == "DELETE":
+            self.deleted.append(request.target.rpartition("/")[2])
+            return answer(204)
+        self.made += 1
+        return self.first.pop(0) if self.first else answer(200, {"id": f"t{self.made}"})
+
+
+def create(transport: AsyncTransport, obligation: Obligation | None = None) -> asyncio.Task[Thing]:
+    """A create under way."""
+
+    async def discard(made: Thing) -> None:
+        await transport.request(DELETE, path={"thing_id": made.id})
+
+    return asyncio.ensure_future(
+        create_unkeyed(
+            transport,
+            POKE,
+            Thing,
+            path={},
+            description="A thing",
+            discard=discard,
+            obligation=obligation,
+        )
+    )
+
+
+def owed(transport: AsyncTransport) -> list[Obligation]:
+    return [obligation for obligation in reaper._owed if obligation.owner is transport]
+
+
+async def test_what_is_made_is_the_callers(server: RawServer, connect: Connect) -> None:
+    platform, transport = Platform(server), connect()
+    assert (await create(transport)).id == "t1"
+    assert owed(transport) == []
+    await transport.aclose()
+    assert (platform.made, platform.deleted) == (1, [])
+
+
+async def test_what_a_cancelled_create_makes_is_discarded(
+    server: RawServer, connect: Connect
+) -> None:
+    held = Gate()
+    platform = Platform(server, held.before(answer(200, {"id": "t1"})))
+    transport = connect()
+    call = create(transport)
+    await server.arrived(1)
+    started = time.monotonic()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert time.monotonic() - started < 0.2, "the cancellation waits for nothing"
+    assert platform.deleted == []
+    held.open()
+    await reaper.drain(transport)
+    assert (platform.made, platform.deleted) == (1, ["t1"])
+    assert owed(transport) == []
+
+
+async def test_a_create_that_only_waits_is_not_sent_any_more(
+    server: RawServer, connect: Connect
+) -> None:
+    platform = Platform(server, answer(429, Retry_After="30"))
+    transport = connect()
+    call = create(transport)
+    await server.arrived(1)
+    await asyncio.sleep(0.1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await reaper.drain(transport)
+    assert (platform.made, platform.deleted) == (1, [])
+    assert owed(transport) == []
+
+
+async def test_a_lost_answer_is_the_callers_to_look_into(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server, reset()), connect()
+    with pytest.raises(APIConnectionError) as caught:
+        await create(transport)
+    assert caught.value.sent == "unknown"
+    assert platform.made == 1, "an unsafe row is sent once"
+    assert owed(transport) == []
+
+
+async def test_a_lost_answer_to_a_cancelled_create_is_told_in_the_log(
+    server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = Gate()
+    Platform(server, held.before(reset()))
+    transport = connect()
+    call = create(transport)
+    await server.arrived(1)
+    call.cancel()
+    await asyncio.wait([call])
+    held.open()
+    await reaper.drain(transport)
+    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert "A thing could not be undone and may go on costing money" in record.message
+
+
+async def test_a_refusal_owes_nothing(server: RawServer, connect: Connect) -> None:
+    Platform(server, answer(409, {"detail": "no"}))
+    transport = connect()
+    with pytest.raises(ConflictError):
+        await create(transport)
+    assert owed(transport) == []
+
+
+async def test_an_obligation_of_the_callers_outlives_the_create(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server), connect()
+    obligation = owe_later(transport, "A thing")
+    await create(transport, obligation)
+    assert owed(transport) == [obligation]
+    obligation.call_in()
+    await reaper.drain(transport)
+    assert platform.deleted == ["t1"]
+
+
+async def test_an_obligation_for_what_is_still_to_come_undoes_nothing(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server), connect()
+    owe_later(transport, "A thing").call_in()
+    await reaper.drain(transport)
+    assert (platform.made, owed(transport)) == (0, [])

@@ -1,0 +1,1 @@
+"""Checkpoints of sandboxes, and volumes, which are made of checkpoints."""
