@@ -38,6 +38,7 @@ class Assumptions:
         timed_out_command: what happens to a command at its deadline.
         signalled_exit_code: exit code of a command that signal N ended: 128 + N, or -1.
         retained_sessions: how many ended commands of a sandbox can still be attached to.
+        session_retention: for how many seconds on the platform clock; None for ever.
         unenforced_rules: what network rules say that nothing here enforces: that they are pending,
             or that they are applied.
         keep_alive: seconds between KeepAlive events on a command's stream; None for no events.
@@ -69,6 +70,7 @@ class Assumptions:
     timed_out_command: Literal["killed", "runs_on"] = "killed"
     signalled_exit_code: Literal["shell", "minus_one"] = "shell"
     retained_sessions: int = 256
+    session_retention: float | None = 600.0
     unenforced_rules: Literal["pending", "applied"] = "pending"
     keep_alive: float | None = None
     read_window: Literal["ignored", "honoured"] = "ignored"

@@ -128,6 +128,7 @@ class PlatformCore:
             retained_sessions=settings.assumptions.retained_sessions,
             begin_network=self.fabric.begin,
             box=self._box,
+            session_retention=settings.assumptions.session_retention,
             on_change=storage.save,
             on_end=self._on_end,
         )

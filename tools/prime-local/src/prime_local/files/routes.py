@@ -14,7 +14,7 @@ from aiohttp import BodyPartReader, web
 from prime_local.calls import Call, Handler, Reply
 from prime_local.contract.document import JsonObject
 from prime_local.files.access import FileFault, OpenFile, open_file, write_file
-from prime_local.gateway.routes import Unreachable, open_gateway
+from prime_local.gateway.access import Unreachable, open_gateway
 from prime_local.sandboxes.commands import CommandFault
 from prime_local.sandboxes.life import SandboxLife
 from prime_local.sandboxes.record import wire_date

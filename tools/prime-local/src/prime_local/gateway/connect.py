@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from google.protobuf.message import DecodeError
 
 from prime_local.calls import Call, Reply
@@ -20,6 +20,7 @@ from prime_local.spoiling import response_body
 
 _COMPRESSED, _END = 0x01, 0x02
 _HEADER_BYTES = 5
+_MOST_MESSAGE_BYTES = 4 * 1024 * 1024
 _STATUS = {
     "canceled": 499,
     "invalid_argument": 400,
@@ -102,6 +103,31 @@ def open_envelope(body: bytes) -> bytes:
     return body[_HEADER_BYTES:]
 
 
+async def read_envelopes(content: StreamReader) -> AsyncIterator[bytes]:
+    """Yield the messages of a request stream as they arrive.
+
+    Raises:
+        CommandFault: `invalid_argument` for other bytes, `unimplemented` for compression,
+            `resource_exhausted` for a message above 4 MiB.
+    """
+    while True:
+        try:
+            head = await content.readexactly(_HEADER_BYTES)
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                raise CommandFault("invalid_argument", "the stream breaks off") from None
+            return
+        size = int.from_bytes(head[1:], "big")
+        if head[0] & _COMPRESSED:
+            raise CommandFault("unimplemented", "compressed messages are not served")
+        if size > _MOST_MESSAGE_BYTES:
+            raise CommandFault("resource_exhausted", "a message is larger than 4 MiB")
+        try:
+            yield await content.readexactly(size)
+        except asyncio.IncompleteReadError:
+            raise CommandFault("invalid_argument", "the stream breaks off") from None
+
+
 def read_timeout(header: str | None) -> float | None:
     """Return `connect-timeout-ms` in seconds, None when there is none.
 
@@ -124,13 +150,16 @@ def failure_reply(fault: CommandFault) -> Reply:
     return Reply(failure_body(fault), _STATUS.get(fault.code, 500))
 
 
-class EventStream:
-    """A response stream of command events; the `Watcher` of a session."""
+def unary_reply(codec: Codec, message: Any) -> Reply:
+    """The answer of a call that returns one message."""
+    return Reply(codec.dump(message), content_type=f"application/{codec.name}")
+
+
+class EnvelopeStream:
+    """A response stream."""
 
     def __init__(self, call: Call, codec: Codec) -> None:
         self._codec = codec
-        self._messages = call.core.messages
-        self._assumptions = call.assumptions
         self._noise = call.core.settings.noise
         self._omit = None if call.fault is None else call.fault.omit
         self.response = web.StreamResponse(
@@ -141,14 +170,45 @@ class EventStream:
     async def open(self) -> None:
         await self._body.start()
 
+    async def send_message(self, message: Any) -> None:
+        data = self._codec.dump(message)
+        if self._noise:
+            data = add_stream_noise(data, self._codec.name)
+        await self._body.write(envelope(data))
+
+    async def close(self, fault: CommandFault | None) -> None:
+        """Send the end-of-stream envelope and finish the response."""
+        if self._omit != "end_envelope":
+            end: JsonObject = {} if fault is None else {"error": failure_body(fault)}
+            if self._noise:
+                end |= {"metadata": {"x-prime-noise": ["1"]}, "noiseAdded": True}
+            await self._body.write(envelope(json.dumps(end).encode(), _END))
+        await self._body.end()
+
+
+class EventStream(EnvelopeStream):
+    """A response stream of command events; the `Watcher` of a session.
+
+    Args:
+        call: what it answers.
+        codec: how messages are written.
+        message: what wraps an event, `StartResponse` or `ConnectResponse`.
+    """
+
+    def __init__(self, call: Call, codec: Codec, message: str) -> None:
+        super().__init__(call, codec)
+        self._message = message
+        self._messages = call.core.messages
+        self._assumptions = call.assumptions
+
     async def send(self, event: Event) -> None:
         if isinstance(event, Ended) and self._omit == "end_event":
             return
-        await self._send_message(**self._kind(event))
+        await self._send_event(**self._kind(event))
         if isinstance(event, Started) and self._noise:
             # An event of a kind that nobody knows looks like one of no kind.
-            await self._send_message()
-            await self._send_message(keepalive=self._messages.new("KeepAlive"))
+            await self._send_event()
+            await self._send_event(keepalive=self._messages.new("KeepAlive"))
 
     @contextlib.asynccontextmanager
     async def kept_alive(self) -> AsyncIterator[None]:
@@ -163,27 +223,15 @@ class EventStream:
             beat.cancel()
             await asyncio.wait({beat})
 
-    async def close(self, fault: CommandFault | None) -> None:
-        """Send the end-of-stream envelope and finish the response."""
-        if self._omit != "end_envelope":
-            end: JsonObject = {} if fault is None else {"error": failure_body(fault)}
-            if self._noise:
-                end |= {"metadata": {"x-prime-noise": ["1"]}, "noiseAdded": True}
-            await self._body.write(envelope(json.dumps(end).encode(), _END))
-        await self._body.end()
-
     async def _keep_alive(self, seconds: float) -> None:
         with contextlib.suppress(ConnectionError):
             while True:
                 await asyncio.sleep(seconds)
-                await self._send_message(keepalive=self._messages.new("KeepAlive"))
+                await self._send_event(keepalive=self._messages.new("KeepAlive"))
 
-    async def _send_message(self, **kind: Any) -> None:
+    async def _send_event(self, **kind: Any) -> None:
         new = self._messages.new
-        data = self._codec.dump(new("StartResponse", event=new("CommandSessionEvent", **kind)))
-        if self._noise:
-            data = add_stream_noise(data, self._codec.name)
-        await self._body.write(envelope(data))
+        await self.send_message(new(self._message, event=new("CommandSessionEvent", **kind)))
 
     def _kind(self, event: Event) -> JsonObject:
         new = self._messages.new

@@ -1,86 +1,95 @@
-"""Routes of the gateway."""
+"""Routes of the gateway: commands are started, followed and listed."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
-import uuid
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
 
 from prime_local.calls import Call, Handler, Reply
+from prime_local.gateway import inputs
+from prime_local.gateway.access import canonical, failure, open_gateway
 from prime_local.gateway.connect import (
     Codec,
     EventStream,
-    failure_reply,
     open_envelope,
     read_timeout,
+    unary_reply,
 )
 from prime_local.sandboxes.commands import Command, CommandFault
-from prime_local.sandboxes.life import SandboxLife
-from prime_local.tokens import user_namespace
+from prime_local.sandboxes.life import ANONYMOUS, SandboxLife
+from prime_local.sandboxes.session import CommandSession
+from prime_local.sandboxes.terminals import Stdin
 
-_SIGNALS = {9: signal.SIGKILL, 15: signal.SIGTERM}
+Find = Callable[[Call, SandboxLife, Codec, bytes], tuple[CommandSession, float | None]]
 
 
 async def command_session_start(call: Call) -> Reply | web.StreamResponse:
+    return await _follow(call, "StartResponse", _start)
+
+
+async def command_session_connect(call: Call) -> Reply | web.StreamResponse:
+    return await _follow(call, "ConnectResponse", _find)
+
+
+async def _follow(call: Call, message: str, find: Find) -> Reply | web.StreamResponse:
+    """Stream the events of a command to its end."""
     try:
         life = open_gateway(call)
         codec = Codec.of(call, stream=True)
     except CommandFault as fault:
-        return _failure(fault)
+        return failure(fault)
     body = await call.request.read()
-    stream = EventStream(call, codec)
+    stream = EventStream(call, codec, message)
     try:
         await stream.open()
-        await stream.close(await _follow_command(call, life, codec, body, stream))
+        try:
+            session, seconds = find(call, life, codec, body)
+            outcome = await _watch(session, stream, seconds)
+        except CommandFault as fault:
+            outcome = fault
+        await stream.close(outcome)
     except ConnectionError:
         # The caller has left; its command goes on.
         pass
     return stream.response
 
 
-async def _follow_command(
-    call: Call, life: SandboxLife, codec: Codec, body: bytes, stream: EventStream
+def _start(
+    call: Call, life: SandboxLife, codec: Codec, body: bytes
+) -> tuple[CommandSession, float | None]:
+    """Return the session that a request starts or attaches to, and the limit of its stream."""
+    timeout = read_timeout(call.request.headers.get("connect-timeout-ms"))
+    message = codec.parse(open_envelope(body), call.core.messages.new("StartRequest"))
+    command = _read_command(message)
+    session_uuid = canonical(message.session_uuid, "session_uuid")
+    runs_on = call.assumptions.timed_out_command == "runs_on"
+    session = life.start_session(session_uuid, command, None if runs_on else timeout)
+    return session, timeout if runs_on else None
+
+
+def _find(
+    call: Call, life: SandboxLife, codec: Codec, body: bytes
+) -> tuple[CommandSession, float | None]:
+    """Return the session that a request names, and the limit of its stream."""
+    timeout = read_timeout(call.request.headers.get("connect-timeout-ms"))
+    message = codec.parse(open_envelope(body), call.core.messages.new("ConnectRequest"))
+    wanted = message.session
+    session = life.sessions.select(pid=wanted.pid, session_uuid=wanted.session_uuid, ended=True)
+    return session, timeout
+
+
+async def _watch(
+    session: CommandSession, stream: EventStream, seconds: float | None
 ) -> CommandFault | None:
     try:
-        timeout = read_timeout(call.request.headers.get("connect-timeout-ms"))
-        message = codec.parse(open_envelope(body), call.core.messages.new("StartRequest"))
-        command = _read_command(message)
-        session_uuid = _canonical(message.session_uuid, "session_uuid")
-        runs_on = call.assumptions.timed_out_command == "runs_on"
-        session = life.start_session(session_uuid, command, None if runs_on else timeout)
-    except CommandFault as fault:
-        return fault
-    try:
         async with stream.kept_alive():
-            outcome = await asyncio.wait_for(session.watch(stream), timeout if runs_on else None)
+            outcome = await asyncio.wait_for(session.watch(stream), seconds)
     except asyncio.TimeoutError:
-        return CommandFault("deadline_exceeded", f"no end of the command within {timeout:g} s")
+        return CommandFault("deadline_exceeded", f"no end of the command within {seconds:g} s")
     return outcome if isinstance(outcome, CommandFault) else None
-
-
-async def command_session_send_signal(call: Call) -> Reply:
-    try:
-        life = open_gateway(call)
-        codec = Codec.of(call, stream=False)
-        message = codec.parse(
-            await call.request.read(), call.core.messages.new("SendSignalRequest")
-        )
-        number = _SIGNALS.get(message.signal)
-        if number is None:
-            raise CommandFault("invalid_argument", "signal must be SIGTERM or SIGKILL")
-        signal_uuid = _canonical(message.signal_uuid, "signal_uuid")
-        if not life.has_seen_signal(signal_uuid):
-            selector = message.session
-            session = life.find_session(pid=selector.pid, session_uuid=selector.session_uuid)
-            life.remember_signal(signal_uuid)
-            await session.signal(number)
-    except CommandFault as fault:
-        return _failure(fault)
-    return _unary(codec, call.core.messages.new("Empty"))
 
 
 async def command_session_list(call: Call) -> Reply:
@@ -90,7 +99,7 @@ async def command_session_list(call: Call) -> Reply:
         codec = Codec.of(call, stream=False)
         codec.parse(await call.request.read(), new("ListRequest"))
     except CommandFault as fault:
-        return _failure(fault)
+        return failure(fault)
     sessions = [
         new(
             "CommandSessionInfo",
@@ -103,68 +112,29 @@ async def command_session_list(call: Call) -> Reply:
                 user=session.command.user,
             ),
             pid=session.pid or 0,
-            session_uuid=None if name.startswith("anonymous-") else name,
+            session_uuid=None if name.startswith(ANONYMOUS) else name,
         )
-        for name, session in life.sessions
+        for name, session in life.sessions.running
     ]
-    return _unary(codec, new("ListResponse", sessions=sessions))
+    return unary_reply(codec, new("ListResponse", sessions=sessions))
 
 
 HANDLERS: dict[str, Handler] = {
     handler.__name__: handler
-    for handler in (command_session_start, command_session_send_signal, command_session_list)
+    for handler in (
+        command_session_start,
+        command_session_connect,
+        command_session_list,
+        inputs.command_session_update,
+        inputs.command_session_stream_input,
+        inputs.command_session_send_input,
+        inputs.command_session_send_signal,
+    )
 }
-
-
-class Unreachable(CommandFault):
-    """No way to a sandbox that has ended, or is not ready.
-
-    `form` is a Connect code, or `bad_gateway` for a router's answer.
-    """
-
-    def __init__(self, form: str, message: str, *, ended: bool) -> None:
-        super().__init__("unavailable" if form == "bad_gateway" else form, message)
-        self.by_router = form == "bad_gateway"
-        self.ended = ended
-
-
-def open_gateway(call: Call) -> SandboxLife:
-    """Return the sandbox that a request names, once its token has been checked.
-
-    Raises:
-        CommandFault: `unauthenticated`, or what is assumed for sandboxes that have ended, or that
-            are not reachable yet.
-    """
-    life = call.core.sandboxes.find_job(call.parameters["job_id"])
-    if (
-        life is None
-        or not life.record.live
-        or user_namespace(life.record) != call.parameters["user_ns"]
-    ):
-        text = "no such sandbox, or it has ended"
-        raise Unreachable(call.assumptions.ended_gateway, text, ended=True)
-    scheme, _, token = call.request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not call.core.tokens.accepts(life.record.id, token.strip()):
-        raise CommandFault("unauthenticated", "gateway token missing, unknown or expired")
-    if not life.gateway_ready:
-        text = f"no way to the sandbox ({life.record.status.value})"
-        raise Unreachable(call.assumptions.early_gateway, text, ended=False)
-    return life
-
-
-def _failure(fault: CommandFault) -> Reply:
-    """The answer of a call that fails before any message is sent."""
-    if isinstance(fault, Unreachable) and fault.by_router:
-        body = {"error": "sandbox_not_found", "message": fault.message, "code": 502}
-        # In bytes: the contract lists only what the Connect server answers.
-        return Reply(json.dumps(body).encode(), 502)
-    return failure_reply(fault)
 
 
 def _read_command(message: Any) -> Command:
     spec = message.command
-    if message.HasField("pty") or message.stdin:
-        raise CommandFault("unimplemented", "pty and stdin are not simulated yet")
     words = (spec.cmd, *spec.args)
     settings = (*spec.envs, *spec.envs.values())
     if not spec.cmd or any("\0" in text for text in (*words, *settings, spec.cwd, spec.user)):
@@ -176,20 +146,11 @@ def _read_command(message: Any) -> Command:
         env=dict(spec.envs),
         cwd=spec.cwd if spec.HasField("cwd") else None,
         user=spec.user if spec.HasField("user") else None,
+        stdin=_read_stdin(message),
     )
 
 
-def _canonical(text: str, name: str) -> str | None:
-    if not text:
-        return None
-    try:
-        canonical = str(uuid.UUID(text)) == text
-    except ValueError:
-        canonical = False
-    if not canonical:
-        raise CommandFault("invalid_argument", f"{name} must be a canonical lower-case UUID")
-    return text
-
-
-def _unary(codec: Codec, message: Any) -> Reply:
-    return Reply(codec.dump(message), content_type=f"application/{codec.name}")
+def _read_stdin(message: Any) -> Stdin:
+    if message.HasField("pty"):
+        return inputs.read_size(message.pty)
+    return "pipe" if message.stdin else "none"

@@ -5,15 +5,31 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field
 
+from prime_local.sandboxes.terminals import Stdin, TerminalSize
+
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run: its words, extra environment, directory and account."""
+    """A program to run.
+
+    Args:
+        argv: its words.
+        env: extra environment.
+        cwd: its directory.
+        user: its account.
+        stdin: what it reads.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     user: str | None = None
+    stdin: Stdin = "none"
+
+    @property
+    def in_terminal(self) -> bool:
+        """Whether a terminal takes the place of its pipes."""
+        return isinstance(self.stdin, TerminalSize)
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Output:
-    """A piece of what the command wrote; `stream` is `stdout` or `stderr`."""
+    """A piece of what the command wrote; `stream` is `stdout`, `stderr` or `pty`."""
 
     stream: str
     data: bytes

@@ -7,21 +7,25 @@ import contextlib
 import itertools
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prime_local.clock import PlatformClock, Timer
 from prime_local.identifiers import Identifiers
 from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_code
+from prime_local.sandboxes.deliveries import Deliveries
 from prime_local.sandboxes.images import ImageBuilds, is_simulated
 from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
 from prime_local.sandboxes.record import Attachment, Sandbox, Status
 from prime_local.sandboxes.session import CommandSession
+from prime_local.sandboxes.sessions import Sessions
 from prime_local.sandboxes.terminals import Stdin
 from prime_local.sandboxes.trees import tree_name
 from prime_local.tasks import TaskSet
 
 _LOG_BYTES = 1024 * 1024
+# What the name of a session without a uuid begins with.
+ANONYMOUS = "anonymous-"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Host:
             build, and RUNNING.
         gateway_delay: seconds on the platform clock between RUNNING and an answering gateway.
         retained_sessions: how many ended commands of a sandbox can still be attached to.
+        session_retention: for how many seconds on the platform clock; None for ever.
         begin_network: brings a sandbox's network rules into force before it runs; returns what to
             wait for, None for nothing.
         box: says what a sandbox is made of.
@@ -51,6 +56,7 @@ class Host:
     start_delay: float
     gateway_delay: float
     retained_sessions: int
+    session_retention: float | None
     begin_network: Callable[[SandboxLife], Awaitable[None] | None]
     box: Callable[[Sandbox], Box]
     on_change: Callable[[Sandbox], None]
@@ -61,6 +67,10 @@ class SandboxLife:
     """Carries a sandbox from PENDING to a final state. Only this class changes the record.
 
     It does nothing before `begin`; the record of an ended sandbox needs no more.
+
+    Attributes:
+        sessions: its commands.
+        deliveries: what was written to them and signalled to them.
     """
 
     def __init__(self, record: Sandbox, host: Host) -> None:
@@ -72,8 +82,8 @@ class SandboxLife:
         self._lifetime: Timer | None = None
         self._idle: Timer | None = None
         self._gateway_opens = float("inf")
-        self._sessions: dict[str, CommandSession] = {}
-        self._signals: set[str] = set()
+        self.sessions = Sessions(host.clock, host.session_retention, host.retained_sessions)
+        self.deliveries = Deliveries(host.tasks)
         self._active = 0
         self._start_process: RunningProcess | None = None
         self._log = bytearray()
@@ -92,11 +102,6 @@ class SandboxLife:
     def log(self) -> str:
         """The newest MiB of what the start command wrote."""
         return self._log.decode("utf-8", errors="replace")
-
-    @property
-    def sessions(self) -> list[tuple[str, CommandSession]]:
-        """The commands that still run, by session uuid."""
-        return [item for item in self._sessions.items() if not item[1].over]
 
     def begin(self) -> None:
         """Start on the way to RUNNING; to be called once."""
@@ -150,11 +155,8 @@ class SandboxLife:
         Raises:
             CommandFault: `failed_precondition` when the uuid belongs to another command.
         """
-        self._forget_old_sessions()
-        existing = self._sessions.get(session_uuid) if session_uuid else None
+        existing = self.sessions.find(session_uuid, command)
         if existing is not None:
-            if existing.command != command:
-                raise CommandFault("failed_precondition", "session_uuid runs another command")
             return existing
         tree = tree_name(self._tree, str(next(self._numbers)))
         session = CommandSession(
@@ -162,8 +164,9 @@ class SandboxLife:
             launch=lambda wanted: self._launch_command(wanted, tree),
             kill_tree=lambda: self._host.isolation.kill(self.record.id, tree),
         )
-        self._sessions[session_uuid or self._host.identifiers.make("anonymous-")] = session
-        self._host.tasks.start(self._run_session(session, timeout))
+        name = session_uuid or self._host.identifiers.make(ANONYMOUS)
+        self.sessions.add(name, session)
+        self._host.tasks.start(self._run_session(name, session, timeout))
         return session
 
     @contextlib.asynccontextmanager
@@ -179,7 +182,7 @@ class SandboxLife:
         """
         tree = tree_name(self._tree, str(next(self._numbers)))
         with self._in_use():
-            process = await self._launch(command, tree, stdin)
+            process = await self._launch(replace(command, stdin=stdin), tree)
             with contextlib.closing(process):
                 yield process
 
@@ -194,31 +197,12 @@ class SandboxLife:
             CommandFault: it could not be started.
         """
         tree = tree_name(self._tree, str(next(self._numbers)))
-        launch = self._host.tasks.start(self._launch_command(command, tree, stdin))
+        launch = self._host.tasks.start(self._launch_command(replace(command, stdin=stdin), tree))
         try:
             return await asyncio.shield(launch)
         except asyncio.CancelledError:
             launch.add_done_callback(_abandon)
             raise
-
-    def find_session(self, *, pid: int = 0, session_uuid: str = "") -> CommandSession:
-        """Return a running command.
-
-        Raises:
-            CommandFault: `not_found` when no running command has this pid or uuid.
-        """
-        for uuid, session in self.sessions:
-            if uuid == session_uuid or (pid and session.pid == pid):
-                return session
-        raise CommandFault("not_found", "session not found")
-
-    def has_seen_signal(self, signal_uuid: str | None) -> bool:
-        """Say whether a signal was delivered before: a repeated request must do nothing."""
-        return signal_uuid in self._signals
-
-    def remember_signal(self, signal_uuid: str | None) -> None:
-        if signal_uuid is not None:
-            self._signals.add(signal_uuid)
 
     def end(
         self,
@@ -256,7 +240,7 @@ class SandboxLife:
             record.error_type, record.error_message = error
         self._enter(status)
         self._host.on_end(record, deleted)
-        for _, session in self.sessions:
+        for _, session in self.sessions.running:
             # At once: from now on a command's exit says nothing about the command.
             session.condemn(self._end_of_commands())
         if self._machine_used:
@@ -337,26 +321,23 @@ class SandboxLife:
     def _idle_out(self) -> None:
         self.end(Status.TERMINATED, reason="idle_timeout")
 
-    async def _launch(self, command: Command, tree: str, stdin: Stdin = "none") -> RunningProcess:
+    async def _launch(self, command: Command, tree: str) -> RunningProcess:
         self._machine_used = True
         if not self.record.live:
             raise CommandFault("not_found", "the sandbox has ended")
         launch = self._host.tasks.start(
-            self._host.isolation.launch(self.record.id, command, tree, stdin)
+            self._host.isolation.launch(self.record.id, command, tree, command.stdin)
         )
         self._launches.add(launch)
         launch.add_done_callback(self._launches.discard)
         return await asyncio.shield(launch)
 
-    async def _launch_command(
-        self, command: Command, tree: str, stdin: Stdin = "none"
-    ) -> RunningProcess:
+    async def _launch_command(self, command: Command, tree: str) -> RunningProcess:
         record = self.record
         environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
-        command = Command(command.argv, environment, command.cwd, command.user)
-        return await self._launch(command, tree, stdin)
+        return await self._launch(replace(command, env=environment), tree)
 
-    async def _run_session(self, session: CommandSession, timeout: float | None) -> None:
+    async def _run_session(self, name: str, session: CommandSession, timeout: float | None) -> None:
         deadline = None
         if timeout is not None:
             fault = CommandFault("deadline_exceeded", f"command killed after {timeout:g} s")
@@ -369,6 +350,7 @@ class SandboxLife:
             finally:
                 if deadline is not None:
                     deadline.cancel()
+                self.sessions.has_ended(name)
 
     @contextlib.contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -407,7 +389,7 @@ class SandboxLife:
             await asyncio.wait(set(self._launches))
         if self._start_process is not None:
             self._start_process.signal_group(signal.SIGKILL)
-        aborts = [session.abort(fault) for _, session in self.sessions]
+        aborts = [session.abort(fault) for _, session in self.sessions.running]
         isolation = self._host.isolation
         await asyncio.gather(isolation.end(self.record.id, self._tree), *aborts)
         if self._opening is not None:
@@ -416,11 +398,6 @@ class SandboxLife:
 
     def _end_of_commands(self) -> CommandFault:
         return CommandFault("not_found", f"the sandbox has ended ({self.record.status.value})")
-
-    def _forget_old_sessions(self) -> None:
-        ended = [uuid for uuid, session in self._sessions.items() if session.over]
-        for uuid in ended[: max(0, len(ended) - self._host.retained_sessions)]:
-            del self._sessions[uuid]
 
 
 def _abandon(launch: asyncio.Task[RunningProcess]) -> None:

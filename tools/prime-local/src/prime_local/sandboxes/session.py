@@ -8,10 +8,21 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
-from prime_local.sandboxes.commands import Command, CommandFault, Ended, Event, Output, Started
+from prime_local.sandboxes.commands import (
+    Command,
+    CommandFault,
+    Ended,
+    Event,
+    Output,
+    Started,
+)
 from prime_local.sandboxes.processes import RunningProcess
+from prime_local.sandboxes.terminals import TerminalSize
+from prime_local.sandboxes.writing import write_all
 
 _DRAIN_SECONDS = 1.0
+_EXIT_SECONDS = 0.2
+_MOST_WAITING_INPUT = 16 * 1024 * 1024
 
 Launch = Callable[[Command], Awaitable[RunningProcess]]
 KillTree = Callable[[], Awaitable[None]]
@@ -50,6 +61,8 @@ class CommandSession:
         self._pumps: list[asyncio.Task[None]] = []
         self._watchers: list[Watcher] = []
         self._aborting = False
+        self._writing = asyncio.Lock()
+        self._waiting_input = 0
 
     @property
     def over(self) -> bool:
@@ -78,6 +91,8 @@ class CommandSession:
             self._drained.set()
             if self.outcome is None:
                 self._finish(CommandFault("internal", "the command was lost, see the log"))
+            if self._process is not None:
+                self._process.close()
 
     def condemn(self, fault: CommandFault) -> None:
         """Make the fault the command's end, whatever it does until it is aborted."""
@@ -109,6 +124,48 @@ class CommandSession:
         if number is signal.SIGKILL:
             await self._kill_tree()
 
+    async def write(self, data: bytes, *, terminal: bool) -> None:
+        """Write to the command's input, after all that came before.
+
+        Args:
+            data: what to write.
+            terminal: whether it is meant for a terminal.
+
+        Raises:
+            CommandFault: `not_found` once the command has ended, `failed_precondition` when it
+                does not read that input, `resource_exhausted` when too much waits already.
+        """
+        await self._launched.wait()
+        if self.command.stdin == "none" or self.command.in_terminal != terminal:
+            raise CommandFault("failed_precondition", "the command has no such input")
+        if self._waiting_input + len(data) > _MOST_WAITING_INPUT:
+            raise CommandFault("resource_exhausted", "the command does not read its input")
+        self._waiting_input += len(data)
+        try:
+            async with self._writing:
+                process = self._process
+                if process is None or process.stdin is None or self.outcome is not None:
+                    raise BrokenPipeError
+                await write_all(process.stdin, data, process.exited)
+        except BrokenPipeError:
+            if self._process is None or await self._ends(self._process):
+                raise CommandFault("not_found", "the command has ended") from None
+            raise CommandFault("failed_precondition", "the command closed its input") from None
+        finally:
+            self._waiting_input -= len(data)
+
+    async def resize(self, size: TerminalSize) -> None:
+        """Set the size of the command's terminal.
+
+        Raises:
+            CommandFault: `failed_precondition` when it has none.
+        """
+        await self._launched.wait()
+        if not self.command.in_terminal:
+            raise CommandFault("failed_precondition", "the command has no terminal")
+        if self._process is not None and self._process.stdin is not None and not self.over:
+            size.apply(self._process.stdin.fileno())
+
     async def watch(self, watcher: Watcher) -> Ended | CommandFault:
         """Tell a watcher everything from now on, the start and the end included.
 
@@ -128,6 +185,11 @@ class CommandSession:
         assert self.outcome is not None
         return self.outcome
 
+    async def _ends(self, process: RunningProcess) -> bool:
+        """Say whether a process has ended: its pipes break a little before that is known."""
+        await asyncio.wait({process.exited}, timeout=_EXIT_SECONDS)
+        return process.exited.done() or self.outcome is not None
+
     async def _pump_output(self, process: RunningProcess) -> None:
         self._pumps = [
             asyncio.create_task(self._pump(process, stream)) for stream in ("stdout", "stderr")
@@ -139,8 +201,9 @@ class CommandSession:
                 pump.cancel()
 
     async def _pump(self, process: RunningProcess, stream: str) -> None:
+        name = "pty" if self.command.in_terminal else stream
         async for piece in process.output(stream):
-            await self._tell(Output(stream, piece))
+            await self._tell(Output(name, piece))
 
     async def _tell(self, event: Event) -> None:
         for watcher in list(self._watchers):
