@@ -290,6 +290,10 @@ async def test_a_terminal_has_a_size_and_control_characters(live: Live) -> None:
         assert await live.unary("Update", larger) == (200, {})
         await live.write(b"again\n", kind="pty")
         await live.until_wrote(response, b"40 120", "pty")
+        # The shell takes no Ctrl-C for its own while it waits for stty.
+        await live.write(b"last\n", kind="pty")
+        await live.until_wrote(response, b"[last]", "pty")
+        await asyncio.sleep(0.1)
         await live.write(b"\x03", kind="pty")  # Ctrl-C
         result = await asyncio.wait_for(live.helpers.read_stream(response), 5)
     assert result.exit_code == 130
