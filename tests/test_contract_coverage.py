@@ -34,11 +34,7 @@ TRANSFERS = {"upload_file", "download_file"}
 # Routes whose methods are still to come; the contract's legacy routes are none of them.
 TO_COME = {
     "live processes": {
-        "command_session_connect",
-        "command_session_list",
-        "command_session_update",
         "command_session_stream_input",
-        "command_session_send_input",
     },
     "images": {
         "list_images",

@@ -28,6 +28,7 @@ RENAMED = {
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
+    "__anext__": "__next__",
     "aclose": "close",
 }
 NO_CONSTRUCTOR = ast.parse("def __init__(self) -> None: ...").body[0]
@@ -169,6 +170,8 @@ class ClassWriter:
                 filter(None, ["self._async", forwarded(rest, self._annotations, conversions)])
             )
             call = f"{self._imports.helper(CONTEXT[node.name])}({given})"
+        elif node.name == "__anext__":
+            call = f"{self._imports.helper('next_of')}(self._async)"
         elif coroutine:
             call = f"{self._imports.helper('run')}({call})"
         if node.name == "__aenter__" and head(returned) in ("Self", self._class.name):

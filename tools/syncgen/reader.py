@@ -21,6 +21,7 @@ PUBLIC_DUNDERS = frozenset(
         "__aenter__",
         "__aexit__",
         "__aiter__",
+        "__anext__",
         "__len__",
         "__bool__",
         "__contains__",

@@ -68,6 +68,9 @@ RULES = Rules(
     made_by={
         "prime_sandboxes.AsyncFleet": "SandboxClient.fleet",
         "prime_sandboxes.AsyncSandboxHandle": "a fleet",
+        "prime_sandboxes.AsyncProcessOutput": "SandboxProcess",
+        "prime_sandboxes.AsyncSandboxProcess": "SandboxClient.open_process",
+        "prime_sandboxes.AsyncSandboxProcesses": "SandboxClient",
         "prime_sandboxes.AsyncSandboxResource": "SandboxClient",
         "prime_sandboxes.AsyncSandboxLifecycle": "SandboxClient",
         "prime_sandboxes.AsyncSandboxCommands": "SandboxClient",

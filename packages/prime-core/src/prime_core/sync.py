@@ -34,6 +34,7 @@ __all__ = [
     "iterate",
     "leave",
     "loop_thread",
+    "next_of",
     "run",
     "unwrap",
     "when_received",
@@ -309,20 +310,29 @@ def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
 
 
 def _steps(source: AsyncIterator[T]) -> Iterator[T]:
-    async def step() -> tuple[T] | None:
-        try:
-            return (await source.__anext__(),)
-        except StopAsyncIteration:
-            return None
-
     try:
-        while (item := run(step())) is not None:
+        while (item := run(_step(source))) is not None:
             yield item[0]
     finally:
         close = getattr(source, "aclose", None)
         # An iterator that is left over at exit is collected when no thread runs any more.
         if close is not None and not sys.is_finalizing():
             run(close())
+
+
+async def _step(source: AsyncIterator[T]) -> tuple[T] | None:
+    try:
+        return (await source.__anext__(),)
+    except StopAsyncIteration:
+        return None
+
+
+def next_of(source: AsyncIterator[T]) -> T:
+    """The next item of an async iterator, as ``next`` gives it."""
+    item = run(_step(source))
+    if item is None:
+        raise StopIteration
+    return item[0]
 
 
 def in_thread(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:

@@ -5,6 +5,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
     from prime_core._sync.api_client import APIClient as APIClient
+    from prime_core.buffers import Gap as Gap
     from prime_core.config import Config as Config
     from prime_core.errors import APIConnectionError as APIConnectionError
     from prime_core.errors import APIError as APIError
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
     from prime_core.operations import RateLimit as RateLimit
     from prime_sandboxes._async.fleet import AsyncFleet as AsyncFleet
     from prime_sandboxes._async.fleet import AsyncSandboxHandle as AsyncSandboxHandle
+    from prime_sandboxes._async.process_output import AsyncProcessOutput as AsyncProcessOutput
+    from prime_sandboxes._async.processes import AsyncSandboxProcess as AsyncSandboxProcess
     from prime_sandboxes._async.sandbox_client import AsyncSandboxClient as AsyncSandboxClient
     from prime_sandboxes._sync.fleet import Fleet as Fleet
     from prime_sandboxes._sync.fleet import SandboxHandle as SandboxHandle
+    from prime_sandboxes._sync.process_output import ProcessOutput as ProcessOutput
+    from prime_sandboxes._sync.processes import SandboxProcess as SandboxProcess
     from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
     from prime_sandboxes.errors import BackgroundJobLostError as BackgroundJobLostError
     from prime_sandboxes.errors import BatchStatusUnsupportedError as BatchStatusUnsupportedError
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import LanNetwork as LanNetwork
     from prime_sandboxes.models import LanNetworkMember as LanNetworkMember
     from prime_sandboxes.models import LanRule as LanRule
+    from prime_sandboxes.models import ProcessInfo as ProcessInfo
     from prime_sandboxes.models import ReadFileResponse as ReadFileResponse
     from prime_sandboxes.models import Sandbox as Sandbox
     from prime_sandboxes.models import SandboxCheckpoint as SandboxCheckpoint
@@ -97,8 +103,10 @@ _EXPORTS = {
     "AdvancedConfigs": "prime_sandboxes.models",
     "AsyncAPIClient": "prime_core._async.api_client",
     "AsyncFleet": "prime_sandboxes._async.fleet",
+    "AsyncProcessOutput": "prime_sandboxes._async.process_output",
     "AsyncSandboxClient": "prime_sandboxes._async.sandbox_client",
     "AsyncSandboxHandle": "prime_sandboxes._async.fleet",
+    "AsyncSandboxProcess": "prime_sandboxes._async.processes",
     "BackgroundJob": "prime_sandboxes.models",
     "BackgroundJobLostError": "prime_sandboxes.errors",
     "BackgroundJobStatus": "prime_sandboxes.models",
@@ -128,6 +136,7 @@ _EXPORTS = {
     "FleetCleanupError": "prime_sandboxes.errors",
     "ForbiddenError": "prime_core.errors",
     "Fork": "prime_sandboxes.outcomes",
+    "Gap": "prime_core.buffers",
     "LanMembershipError": "prime_sandboxes.errors",
     "LanNetwork": "prime_sandboxes.models",
     "LanNetworkMember": "prime_sandboxes.models",
@@ -137,6 +146,8 @@ _EXPORTS = {
     "Outcome": "prime_sandboxes.outcomes",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",
+    "ProcessInfo": "prime_sandboxes.models",
+    "ProcessOutput": "prime_sandboxes._sync.process_output",
     "QuotaExceededError": "prime_core.errors",
     "RateLimit": "prime_core.operations",
     "RateLimitError": "prime_core.errors",
@@ -153,6 +164,7 @@ _EXPORTS = {
     "SandboxListResponse": "prime_sandboxes.models",
     "SandboxNotRunningError": "prime_sandboxes.errors",
     "SandboxOOMError": "prime_sandboxes.errors",
+    "SandboxProcess": "prime_sandboxes._sync.processes",
     "SandboxStatus": "prime_sandboxes.models",
     "SandboxStatusLookupError": "prime_sandboxes.models",
     "SandboxStatusSnapshot": "prime_sandboxes.models",

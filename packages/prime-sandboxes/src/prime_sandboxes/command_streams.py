@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -19,11 +20,12 @@ from prime_core.connect import (
     stream_headers,
 )
 from prime_core.errors import APIError, APIResponseError, UnauthorizedError
+from prime_core.text import TextDecoder
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.gateway import Access, Gateway
 from prime_sandboxes.operations import COMMAND_SESSION_SEND_SIGNAL, COMMAND_SESSION_START
 
-__all__ = ["CommandOutput", "kill_session", "parse_event", "run_session"]
+__all__ = ["CommandOutput", "EventDecoder", "run_session", "send_signal"]
 
 # How much longer than the platform the client waits for a command's end, so that the two
 # deadlines don't race.
@@ -31,6 +33,19 @@ DEADLINE_MARGIN = 15.0
 SIGNAL_TIMEOUT = 10.0
 # The most output of a command that is kept in memory.
 MAX_OUTPUT = 256 * 1024 * 1024
+DECODE_PIECE = 256 * 1024
+
+
+async def _decoded(data: bytearray) -> str:
+    # In pieces: 20 MiB of what is not UTF-8 would hold the event loop for a second.
+    if len(data) <= DECODE_PIECE:
+        return data.decode("utf-8", "replace")
+    decoder = TextDecoder()
+    pieces = []
+    for start in range(0, len(data), DECODE_PIECE):
+        pieces.append(decoder.feed(bytes(data[start : start + DECODE_PIECE])))
+        await asyncio.sleep(0)
+    return "".join([*pieces, decoder.finish()])
 
 
 @dataclass
@@ -46,9 +61,9 @@ class CommandOutput:
     host: str | None = None
     request_id: str | None = None
 
-    def text(self) -> tuple[str, str]:
-        """Both outputs decoded after the end, so that no character is cut in two."""
-        return self.stdout.decode("utf-8", "replace"), self.stderr.decode("utf-8", "replace")
+    async def text(self) -> tuple[str, str]:
+        """Both outputs decoded, so that no character is cut in two."""
+        return await _decoded(self.stdout), await _decoded(self.stderr)
 
     def failure(self, cls: type[APIError], message: str, *, status: int | None = None) -> APIError:
         """The error of a stream that was answered but did not bring a result."""
@@ -118,15 +133,17 @@ async def run_session(
     await gateway.authorized(sandbox_id, start)
 
 
-async def kill_session(gateway: Gateway, sandbox_id: str, session_uuid: str) -> None:
-    """Kills a command by its session's uuid.
+async def send_signal(
+    gateway: Gateway, sandbox_id: str, session_uuid: str, number: pb.Signal
+) -> None:
+    """Sends a signal to a command by its session's uuid.
 
     Raises:
         APIError: the gateway could not be told.
     """
     request = pb.SendSignalRequest(
         session=pb.CommandSessionSelector(session_uuid=session_uuid),
-        signal=pb.SIGNAL_SIGKILL,
+        signal=number,
         signal_uuid=str(uuid.uuid4()),
     )
     await gateway.unary(
@@ -140,18 +157,54 @@ async def kill_session(gateway: Gateway, sandbox_id: str, session_uuid: str) -> 
 
 async def _collect(stream: Body, output: CommandOutput) -> None:
     """Reads a Start stream to its end into ``output``."""
-    decoder = EnvelopeDecoder()
-    async for chunk in stream.iter_any():
-        for envelope in decoder.feed(chunk):
+    decoder = EventDecoder()
+    try:
+        async for chunk in stream.iter_any():
+            for event in decoder.feed(chunk):
+                _take(event, output)
+        decoder.finish()
+    finally:
+        output.fault = decoder.fault
+
+
+class EventDecoder:
+    """Splits a Start or Connect stream into events, however its bytes are cut.
+
+    Attributes:
+        fault: the failure that ended the stream, once it has been read.
+    """
+
+    def __init__(self) -> None:
+        self._envelopes = EnvelopeDecoder()
+        self.fault: ConnectFault | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the envelope that ends the stream has been read."""
+        return self._envelopes.ended
+
+    def feed(self, data: bytes) -> Iterator[pb.CommandSessionEvent]:
+        """The events that received bytes complete.
+
+        Raises:
+            ConnectProtocolError: from the iterator, after the events that were sound.
+        """
+        for envelope in self._envelopes.feed(data):
             if isinstance(envelope, EndStream):
-                output.fault = envelope.error
+                self.fault = envelope.error
             else:
-                _take(parse_event(envelope), output)
-    decoder.finish()
+                yield _parse_event(envelope)
+
+    def finish(self) -> None:
+        """Checks that the stream did not stop inside an envelope.
+
+        Raises:
+            ConnectProtocolError: it did.
+        """
+        self._envelopes.finish()
 
 
-def parse_event(message: bytes) -> pb.CommandSessionEvent:
-    """An event out of a message of a Start or Connect stream."""
+def _parse_event(message: bytes) -> pb.CommandSessionEvent:
     try:
         return pb.StartResponse.FromString(message).event
     except DecodeError as error:

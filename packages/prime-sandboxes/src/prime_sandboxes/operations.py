@@ -92,6 +92,35 @@ COMMAND_SESSION_START = Operation(
     scope=GATEWAY_SCOPE,
     pool="stream",
 )
+COMMAND_SESSION_CONNECT = Operation(
+    "command_session_connect",
+    "POST",
+    "/{user_ns}/{job_id}/command_session.CommandSession/Connect",
+    "safe",
+    scope=GATEWAY_SCOPE,
+    pool="stream",
+)
+COMMAND_SESSION_LIST = Operation(
+    "command_session_list",
+    "POST",
+    "/{user_ns}/{job_id}/command_session.CommandSession/List",
+    "safe",
+    scope=GATEWAY_SCOPE,
+)
+COMMAND_SESSION_UPDATE = Operation(
+    "command_session_update",
+    "POST",
+    "/{user_ns}/{job_id}/command_session.CommandSession/Update",
+    "safe",
+    scope=GATEWAY_SCOPE,
+)
+COMMAND_SESSION_SEND_INPUT = Operation(
+    "command_session_send_input",
+    "POST",
+    "/{user_ns}/{job_id}/command_session.CommandSession/SendInput",
+    "keyed",
+    scope=GATEWAY_SCOPE,
+)
 COMMAND_SESSION_SEND_SIGNAL = Operation(
     "command_session_send_signal",
     "POST",

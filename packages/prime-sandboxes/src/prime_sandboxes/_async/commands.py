@@ -31,7 +31,7 @@ class AsyncSandboxCommands(AsyncSandboxResource):
         """Runs a command with bash and waits for its end.
 
         It is sent once: when the connection breaks after that, the command may have run.
-        A cancellation ends the wait, not the command.
+        A cancellation ends the wait at once, and the command in the background.
 
         Follows the documented page "sandboxes/commands".
 

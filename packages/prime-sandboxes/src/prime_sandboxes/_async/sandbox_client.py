@@ -13,6 +13,7 @@ from prime_sandboxes._async.files import AsyncSandboxFiles
 from prime_sandboxes._async.fleet import AsyncFleet
 from prime_sandboxes._async.forking import AsyncSandboxForking
 from prime_sandboxes._async.jobs import AsyncSandboxJobs
+from prime_sandboxes._async.processes import AsyncSandboxProcesses
 from prime_sandboxes._async.ssh import AsyncSandboxSSH
 from prime_sandboxes._async.volumes import AsyncVolumes
 from prime_sandboxes._async.waiting import AsyncSandboxWaiting
@@ -30,6 +31,7 @@ class AsyncSandboxClient(
     AsyncSandboxCommands,
     AsyncSandboxFiles,
     AsyncSandboxJobs,
+    AsyncSandboxProcesses,
     AsyncSandboxSSH,
     AsyncSandboxWaiting,
 ):
@@ -112,8 +114,10 @@ class AsyncSandboxClient(
     async def aclose(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.
 
-        Shared connections are closed by the last client that uses them.
+        Live processes that were not closed go on without it; `attach_process` of another
+        client finds them again. Shared connections are closed by the last client that uses them.
         """
+        await self._detach_processes()
         self._gateway.clear()
         self._close_schedules()
         self._jobs.close()

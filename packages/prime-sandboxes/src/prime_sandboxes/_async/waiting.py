@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import uuid
 from collections.abc import Mapping, Sequence
 
 from prime_core._async.api_client import AsyncAPIClient
@@ -146,7 +147,7 @@ class AsyncSandboxWaiting(AsyncSandboxNetworks):
         command = "echo 'sandbox ready'"
         spec = commands.command_spec(command, None, None, None)
         return await commands.run_command(
-            self._gateway, sandbox_id, command, spec, REACHABILITY_TIMEOUT
+            self._gateway, sandbox_id, command, spec, REACHABILITY_TIMEOUT, str(uuid.uuid4())
         )
 
     async def bulk_wait_for_creation(

@@ -16,6 +16,7 @@ from prime_sandboxes._sync.files import SandboxFiles
 from prime_sandboxes._sync.fleet import Fleet
 from prime_sandboxes._sync.forking import SandboxForking
 from prime_sandboxes._sync.jobs import SandboxJobs
+from prime_sandboxes._sync.processes import SandboxProcesses
 from prime_sandboxes._sync.ssh import SandboxSSH
 from prime_sandboxes._sync.volumes import Volumes
 from prime_sandboxes._sync.waiting import SandboxWaiting
@@ -24,7 +25,13 @@ __all__ = ["SandboxClient"]
 
 
 class SandboxClient(
-    SandboxForking, SandboxCommands, SandboxFiles, SandboxJobs, SandboxSSH, SandboxWaiting
+    SandboxForking,
+    SandboxCommands,
+    SandboxFiles,
+    SandboxJobs,
+    SandboxProcesses,
+    SandboxSSH,
+    SandboxWaiting,
 ):
     """Creates sandboxes, runs commands in them, moves files, saves, forks and deletes them.
 
@@ -89,6 +96,7 @@ class SandboxClient(
     def close(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.
 
-        Shared connections are closed by the last client that uses them.
+        Live processes that were not closed go on without it; `attach_process` of another
+        client finds them again. Shared connections are closed by the last client that uses them.
         """
         run(self._async.aclose())

@@ -53,6 +53,7 @@ from prime_sandboxes.models.networks import (
     PutLanMemberRequest,
     SetLanRulesRequest,
 )
+from prime_sandboxes.models.processes import ProcessInfo
 from prime_sandboxes.models.sandboxes import (
     TERMINAL_STATUSES,
     BatchSandboxStatusResponse,
@@ -113,6 +114,7 @@ __all__ = [
     "PutLanMemberRequest",
     "ReadFileResponse",
     "SSHSession",
+    "ProcessInfo",
     "Sandbox",
     "SandboxCheckpoint",
     "SandboxEgressPolicy",
