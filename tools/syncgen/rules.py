@@ -58,6 +58,11 @@ RULES = Rules(
         ),
     },
     texts={
+        "prime_sandboxes.AsyncSandboxProcess": (
+            Replacement(
+                "It is used on the event loop that\nmade it.", "It is used from any thread."
+            ),
+        ),
         "prime_sandboxes.AsyncSandboxClient": (
             Replacement("in place of ``api_key``.", "in place of its own."),
         ),

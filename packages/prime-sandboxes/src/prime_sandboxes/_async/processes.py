@@ -35,21 +35,27 @@ class AsyncSandboxProcess:
     Use it as a context manager, or end it with `aclose`. A connection that breaks is opened
     again, five times with pauses of 0.5 s and twice as long each; the exit code is not lost
     by that, what was written meanwhile is (see `AsyncProcessOutput.gaps`). Made by
-    `AsyncSandboxClient.open_process` and `attach_process`; belongs to the event loop that made
-    it.
+    `AsyncSandboxClient.open_process` and `attach_process`. It is used on the event loop that
+    made it.
 
     Args:
         session: what follows the process.
-
-    Attributes:
-        stdout: what it writes to standard output, or to its terminal.
-        stderr: what it writes to standard error.
     """
 
     def __init__(self, session: ProcessSession) -> None:
         self._session = session
-        self.stdout: AsyncProcessOutput = AsyncProcessOutput(session.stdout)
-        self.stderr: AsyncProcessOutput = AsyncProcessOutput(session.stderr)
+        self._stdout = AsyncProcessOutput(session.stdout)
+        self._stderr = AsyncProcessOutput(session.stderr)
+
+    @property
+    def stdout(self) -> AsyncProcessOutput:
+        """What it writes to standard output, or to its terminal."""
+        return self._stdout
+
+    @property
+    def stderr(self) -> AsyncProcessOutput:
+        """What it writes to standard error."""
+        return self._stderr
 
     @property
     def pid(self) -> int:

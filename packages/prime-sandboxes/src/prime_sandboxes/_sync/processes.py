@@ -28,15 +28,10 @@ class SandboxProcess(Facade[AsyncSandboxProcess]):
     Use it as a context manager, or end it with `close`. A connection that breaks is opened
     again, five times with pauses of 0.5 s and twice as long each; the exit code is not lost
     by that, what was written meanwhile is (see `ProcessOutput.gaps`). Made by
-    `SandboxClient.open_process` and `attach_process`; belongs to the event loop that made
-    it.
+    `SandboxClient.open_process` and `attach_process`. It is used from any thread.
 
     Args:
         session: what follows the process.
-
-    Attributes:
-        stdout: what it writes to standard output, or to its terminal.
-        stderr: what it writes to standard error.
     """
 
     def __init__(self) -> None:
@@ -44,10 +39,12 @@ class SandboxProcess(Facade[AsyncSandboxProcess]):
 
     @property
     def stdout(self) -> ProcessOutput:
+        """What it writes to standard output, or to its terminal."""
         return ProcessOutput._wrap(self._async.stdout)
 
     @property
     def stderr(self) -> ProcessOutput:
+        """What it writes to standard error."""
         return ProcessOutput._wrap(self._async.stderr)
 
     @property
