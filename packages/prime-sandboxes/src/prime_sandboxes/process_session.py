@@ -213,7 +213,7 @@ class ProcessSession:
         if asyncio.get_running_loop() is not self._loop:
             self.abandon()
             return
-        self._detached = not self._over.is_set()
+        self._detached = self._detached or not self._over.is_set()
         self._finish(self._disconnected(why))
         await self._let_go()
 
@@ -243,10 +243,10 @@ class ProcessSession:
     async def _follow(self) -> None:
         """Reads streams, one after the other, until the exit code is known."""
         failures = 0
-        while self._exit_code is None:
+        while True:
             began = self._loop.time()
             try:
-                await self._read_stream()
+                return await self._read_stream()
             except APIError as error:
                 if self._loop.time() - began >= SETTLED:
                     failures = 0

@@ -23,7 +23,6 @@ from prime_core.operations import Operation
 from prime_core.streams import OpenStream
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.command_streams import EventDecoder
-from prime_sandboxes.commands import GONE_CODES
 from prime_sandboxes.gateway import Access, Gateway
 
 __all__ = ["ProcessStream", "may_pass"]
@@ -39,31 +38,28 @@ FIRST_EVENT_TIMEOUT = 30.0
 # is only attached to again.
 IDLE_TIMEOUT = 300.0
 
-_WRONG_REQUEST = frozenset(
+# Codes that say nothing against the request itself.
+_PASSING_CODES = frozenset(
     {
-        "already_exists",
-        "failed_precondition",
-        "invalid_argument",
-        "not_found",
-        "out_of_range",
-        "permission_denied",
-        "unauthenticated",
-        "unimplemented",
+        "aborted",
+        "canceled",
+        "data_loss",
+        "deadline_exceeded",
+        "internal",
+        "resource_exhausted",
+        "unavailable",
+        "unknown",
     }
 )
 
 
 def may_pass(error: APIError) -> bool:
-    """Whether a stream that failed so is worth to be opened again.
-
-    The documentation says nothing; the vendor's client opens it again after most codes. Those
-    that say that the request itself is wrong stay so.
-    """
-    if error.code in _WRONG_REQUEST or error.code in GONE_CODES:
-        return False
-    if error.status_code is None:
+    """Whether a stream that failed so is worth to be opened again."""
+    if error.code in _PASSING_CODES:
         return True
-    return isinstance(error, ServerError) or error.status_code in (408, 409, 429, 499)
+    if error.code is not None:
+        return False
+    return error.status_code in (None, 408, 499) or isinstance(error, ServerError)
 
 
 class ProcessStream:
