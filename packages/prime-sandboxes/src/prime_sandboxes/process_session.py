@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import uuid
 from collections.abc import Coroutine
@@ -86,7 +87,7 @@ class ProcessSession:
         returncode: its exit code, once it is known.
         stdout: what it has written to standard output, or to its terminal.
         stderr: what it has written to standard error.
-        reconnects: how often its stream was lost and opened again.
+        streams: how many streams it was followed on so far.
     """
 
     def __init__(
@@ -100,12 +101,13 @@ class ProcessSession:
         self.pid = 0
         self.returncode: int | None = None
         self.stdout, self.stderr = buffers
-        self.reconnects = 0
+        self.streams = 0
         self._gateway = gateway
         self._read_context = read_context
         self._exit_code: int | None = None
         self._failure: Exception | None = None
         self._detached = False
+        self._opened = math.inf  # loop time
         self._loop = asyncio.get_running_loop()
         self._begun = asyncio.Event()
         self._over = asyncio.Event()
@@ -127,7 +129,7 @@ class ProcessSession:
         Raises:
             PrimeError: it can't be started.
         """
-        owed = reaper.owe(self._gateway.transport, self._description, self._undo_start)
+        owed = reaper.owe(self._gateway.owner, self._description, self._undo_start)
         self._task = self._loop.create_task(self._run())
         try:
             async with timeout(OPEN_TIMEOUT):
@@ -227,9 +229,6 @@ class ProcessSession:
     async def _run(self) -> None:
         try:
             await self._follow()
-        except asyncio.CancelledError:
-            self._finish(self._disconnected("its task was cancelled."))
-            raise
         except APIError as error:
             wanted = self.wanted
             self._finish(
@@ -239,23 +238,24 @@ class ProcessSession:
             self._finish(error)
         else:
             self._finish(None)
+        finally:
+            self._finish(self._disconnected("its task was cancelled."))
 
     async def _follow(self) -> None:
         """Reads streams, one after the other, until the exit code is known."""
         failures = 0
         while True:
-            began = self._loop.time()
+            self._opened = math.inf
             try:
                 return await self._read_stream()
             except APIError as error:
-                if self._loop.time() - began >= SETTLED:
+                if self._loop.time() - self._opened >= SETTLED:
                     failures = 0
                 failures += 1
                 if failures > RECONNECTS or not may_pass(error):
                     raise
                 if self.pid or not is_unsent(error):
                     self._mark_gap()
-            self.reconnects += 1
             pause = FIRST_PAUSE * 2 ** (failures - 1)
             await asyncio.sleep(pause * random.uniform(1 - PAUSE_JITTER, 1 + PAUSE_JITTER))
 
@@ -267,6 +267,8 @@ class ProcessSession:
             operation = COMMAND_SESSION_START
             request = self.wanted.start.SerializeToString()
         stream = await ProcessStream.open(self._gateway, self.wanted.sandbox_id, operation, request)
+        self._opened = self._loop.time()
+        self.streams += 1
         try:
             async with stream, timeout_at(None) as limit:
                 async for event in stream.events():
@@ -380,9 +382,12 @@ class ProcessSession:
 
     async def _end(self) -> None:
         """Asks the process to end, then makes it; what fails is left to the reaper."""
-        owed = reaper.owe(self._gateway.transport, self._description, self._kill)
+        owed = reaper.owe(self._gateway.owner, self._description, self._kill)
+        signals = [pb.SIGNAL_SIGTERM, pb.SIGNAL_SIGKILL]
+        if self._over.is_set():  # it is not followed, so nobody would tell of its end
+            del signals[0]
         try:
-            for number in (pb.SIGNAL_SIGTERM, pb.SIGNAL_SIGKILL):
+            for number in signals:
                 with contextlib.suppress(PrimeError, asyncio.TimeoutError):
                     async with timeout(END_PATIENCE):
                         await self.signal(number)

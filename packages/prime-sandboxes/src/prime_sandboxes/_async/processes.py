@@ -80,7 +80,7 @@ class AsyncSandboxProcess:
     @property
     def reconnects(self) -> int:
         """How often its connection was lost and opened again."""
-        return self._session.reconnects
+        return max(0, self._session.streams - 1)
 
     async def write_stdin(self, data: bytes) -> None:
         """Writes to its standard input, or its terminal, and waits until that has taken it.
