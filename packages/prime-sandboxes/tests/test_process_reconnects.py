@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import prime_sandboxes.process_following
 import prime_sandboxes.process_session
 import prime_sandboxes.process_streams
 from prime_local import Assumptions, FaultRule, LocalPlatform
@@ -36,7 +37,7 @@ Event = pb.CommandSessionEvent
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prime_sandboxes.process_session, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(prime_sandboxes.process_following, "FIRST_PAUSE", 0.02)
 
 
 async def rest(output: AsyncIterator[bytes]) -> bytes:
@@ -106,7 +107,7 @@ async def test_an_exit_that_the_gateway_has_forgotten_is_an_error(
     running: Running,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prime_sandboxes.process_session, "FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(prime_sandboxes.process_following, "FIRST_PAUSE", 0.5)
     box = await running(client, timeout_minutes=-1)
     platform.add_faults(FaultRule(START, after_envelopes=1, reset="after_commit"))
     async with await client.open_process(box.id, "exit 8") as process:
@@ -295,7 +296,7 @@ async def test_the_last_of_several_ends_counts_and_an_open_stream_does_not_hold_
     scripted: ScriptedServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prime_sandboxes.process_session, "LAST_WORDS", 0.2)
+    monkeypatch.setattr(prime_sandboxes.process_following, "LAST_WORDS", 0.2)
     box = await running(client)
     client.clear_auth_cache()
     platform.add_faults(scripted.token_fault())

@@ -80,7 +80,6 @@ async def test_a_process_reads_writes_and_ends(
     )
     assert isinstance(process, AsyncSandboxProcess)
     assert process.pid > 0
-    assert process.returncode is None
     assert process.sandbox_id == box.id
     await process.write_stdin(b"hello\n")
     assert await rest(process.stdout) == b"hello env\n/\n"

@@ -21,7 +21,8 @@ from prime_sandboxes.arguments import check_count, check_id, check_seconds
 from prime_sandboxes.commands import command_spec
 from prime_sandboxes.models import ProcessInfo
 from prime_sandboxes.operations import COMMAND_SESSION_LIST
-from prime_sandboxes.process_session import ProcessSession, Wanted, check_session, terminal_of
+from prime_sandboxes.process_following import Follower, Wanted
+from prime_sandboxes.process_session import ProcessSession, check_session, terminal_of
 
 __all__ = ["AsyncSandboxProcess", "AsyncSandboxProcesses"]
 
@@ -39,13 +40,14 @@ class AsyncSandboxProcess:
     made it.
 
     Args:
-        session: what follows the process.
+        session: the process in our hands.
     """
 
     def __init__(self, session: ProcessSession) -> None:
         self._session = session
-        self._stdout = AsyncProcessOutput(session.stdout)
-        self._stderr = AsyncProcessOutput(session.stderr)
+        self._follower = session.follower
+        self._stdout = AsyncProcessOutput(session.follower.stdout)
+        self._stderr = AsyncProcessOutput(session.follower.stderr)
 
     @property
     def stdout(self) -> AsyncProcessOutput:
@@ -60,27 +62,27 @@ class AsyncSandboxProcess:
     @property
     def pid(self) -> int:
         """Its process id in the sandbox."""
-        return self._session.pid
+        return self._follower.pid
 
     @property
     def returncode(self) -> int | None:
         """Its exit code, None until that is known; 128 + N after signal N."""
-        return self._session.returncode
+        return self._follower.returncode
 
     @property
     def sandbox_id(self) -> str:
         """The sandbox that it runs in."""
-        return self._session.wanted.sandbox_id
+        return self._follower.wanted.sandbox_id
 
     @property
     def session_uuid(self) -> str:
         """What `attach_process` takes, also in another program."""
-        return self._session.wanted.session_uuid
+        return self._follower.wanted.session_uuid
 
     @property
     def reconnects(self) -> int:
         """How often its connection was lost and opened again."""
-        return max(0, self._session.streams - 1)
+        return max(0, self._follower.streams - 1)
 
     async def write_stdin(self, data: bytes) -> None:
         """Writes to its standard input, or its terminal, and waits until that has taken it.
@@ -180,16 +182,16 @@ class AsyncSandboxProcess:
         )
 
     def __del__(self) -> None:
-        session = getattr(self, "_session", None)
-        if session is not None and session.followed:
+        follower = getattr(self, "_follower", None)
+        if follower is not None and not follower.over.is_set():
             warnings.warn(
-                f"process {session.pid} in sandbox {session.wanted.sandbox_id} was not closed "
-                "and goes on; use `async with`, `aclose()` or `detach()`",
+                f"process {follower.pid} in sandbox {self.sandbox_id} was not closed and goes "
+                "on; use `async with`, `aclose()` or `detach()`",
                 ResourceWarning,
                 stacklevel=2,
                 source=self,
             )
-            session.abandon()
+            follower.abandon()
 
 
 class AsyncSandboxProcesses(AsyncSandboxResource):
@@ -304,7 +306,8 @@ class AsyncSandboxProcesses(AsyncSandboxResource):
         if folder is not None and not await asyncio.to_thread(os.path.isdir, folder):
             raise ValueError(f"spill_folder is a folder, not {folder!r}")
         stdout, stderr = ByteBuffer(output_buffer, folder), ByteBuffer(output_buffer, folder)
-        session = ProcessSession(self._gateway, self._error_context, wanted, (stdout, stderr))
+        follower = Follower(self._gateway, self._error_context, wanted, (stdout, stderr))
+        session = ProcessSession(self._gateway, follower)
         self._sessions.add(session)
         await session.begin()
         return AsyncSandboxProcess(session)
@@ -312,7 +315,7 @@ class AsyncSandboxProcesses(AsyncSandboxResource):
     async def _detach_processes(self) -> None:
         """Lets go of every process that is followed."""
         for session in list(self._sessions):
-            if session.followed:
+            if not session.follower.over.is_set():
                 await session.detach("the client was closed; attach_process finds it again.")
 
 

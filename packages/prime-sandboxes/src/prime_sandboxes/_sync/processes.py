@@ -31,7 +31,7 @@ class SandboxProcess(Facade[AsyncSandboxProcess]):
     `SandboxClient.open_process` and `attach_process`. It is used from any thread.
 
     Args:
-        session: what follows the process.
+        session: the process in our hands.
     """
 
     def __init__(self) -> None:
