@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import struct
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from prime_local import FaultRule, IsolationError, LocalPlatform
 from prime_sandboxes import (

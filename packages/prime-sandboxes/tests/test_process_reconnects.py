@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from live_processes import ECHO, rest, until
 
 import prime_sandboxes.process_following
 import prime_sandboxes.process_session
@@ -31,24 +31,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(30)
 
 START, CONNECT = "command_session_start", "command_session_connect"
-ECHO = 'while read -r line; do echo "got $line"; done; '
 Event = pb.CommandSessionEvent
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prime_sandboxes.process_following, "FIRST_PAUSE", 0.02)
-
-
-async def rest(output: AsyncIterator[bytes]) -> bytes:
-    return b"".join([piece async for piece in output])
-
-
-async def until(output: AsyncIterator[bytes], text: bytes) -> bytes:
-    seen = b""
-    while text not in seen:
-        seen += await asyncio.wait_for(output.__anext__(), 10)
-    return seen
 
 
 async def test_a_lost_stream_costs_no_exit_code_and_tells_of_the_gap(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_processes import ECHO
 
 from prime_local import PlatformProcess
 from prime_sandboxes import (
@@ -22,8 +23,6 @@ from prime_sandboxes import (
 )
 
 pytestmark = pytest.mark.timeout(30)
-
-ECHO = 'while read -r line; do echo "got $line"; done'
 
 
 @pytest.fixture

@@ -45,6 +45,8 @@ SEEN = {
     "async": {
         "commands": True,
         "large": 1_000_000,
+        "process": ["got word\n", "err\n", 7],
+        "killed": 137,
         "pull_failed": True,
         "saved": True,
         "listed": True,

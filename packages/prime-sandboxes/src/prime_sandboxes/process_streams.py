@@ -121,7 +121,7 @@ class ProcessStream:
                 f"The gateway did not announce the process within {FIRST_EVENT_TIMEOUT:g} s.",
                 sent="unknown",
             )
-            late.operation, late.host = operation.id, access.target.host
+            late.operation, late.host = operation.id, call.target.host
             raise late
 
         return await gateway.authorized(sandbox_id, start)

@@ -159,6 +159,17 @@ async def use_async() -> dict[str, Any]:
         seen["commands"] = [result.stdout for result in done] == [f"{n}\n" for n in range(30)]
         large = await client.execute_command(made[0].id, "head -c 1000000 /dev/zero | tr '\\0' x")
         seen["large"] = len(large.stdout)
+        script = "read -r line; echo got $line; echo err >&2; exit 7"
+        process = await client.open_process(made[0].id, script, env={"A": "1"})
+        await process.write_stdin(b"word\n")
+        out = b"".join([piece async for piece in process.stdout])
+        err = b"".join([piece async for piece in process.stderr])
+        seen["process"] = [out.decode(), err.decode(), await process.wait()]
+        other = await client.open_process(made[1].id, "trap '' TERM; sleep 60")
+        await other.terminate()
+        await other.kill()
+        seen["killed"] = await other.wait()
+        await other.aclose()
         failing = await client.create(request("failing", docker_image="acme/nothing:v1"))
         try:
             await client.wait_for_creation(failing.id)
