@@ -33,9 +33,6 @@ TRANSFERS = {"upload_file", "download_file"}
 
 # Routes whose methods are still to come; the contract's legacy routes are none of them.
 TO_COME = {
-    "live processes": {
-        "command_session_stream_input",
-    },
     "images": {
         "list_images",
         "update_images",
@@ -118,7 +115,8 @@ def test_a_row_is_paced_by_documented_limits_alone(name: str, row: Operation) ->
 
 @each_row
 def test_long_lived_streams_have_a_pool_of_their_own(name: str, row: Operation) -> None:
-    streams = documented(row).spec.get("x-rpc", {}).get("server_streaming", False)
+    rpc = documented(row).spec.get("x-rpc", {})
+    streams = rpc.get("server_streaming") or rpc.get("client_streaming")
     assert row.pool == ("stream" if streams or row.id in TRANSFERS else "control")
 
 

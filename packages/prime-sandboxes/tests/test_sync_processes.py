@@ -81,6 +81,13 @@ def test_a_loop_that_is_left_does_not_hold_the_process(client: SandboxClient, bo
         assert process.stdout.gaps
 
 
+def test_streamed_input_comes_from_a_plain_iterable(client: SandboxClient, box: str) -> None:
+    with client.open_process(box, ECHO) as process:
+        process.write_stdin_from(b"%d\n" % number for number in range(3))
+        lines = process.stdout.lines()
+        assert [next(lines) for _ in range(3)] == ["got 0", "got 1", "got 2"]
+
+
 def test_one_thread_reads_while_others_write_and_wait(client: SandboxClient, box: str) -> None:
     lines: list[str] = []
     codes: list[int] = []

@@ -365,3 +365,19 @@ def test_an_async_iterable_class_becomes_an_iterable(workspace: Workspace) -> No
                 yield 2
         """)
     assert list(workspace.load().Pages()) == [1, 2]
+
+
+def test_an_async_iterator_class_becomes_an_iterator(workspace: Workspace) -> None:
+    workspace.source("""
+        class AsyncCountdown:
+            def __init__(self) -> None:
+                self._left = 2
+
+            async def __anext__(self) -> int:
+                self._left -= 1
+                if self._left < 0:
+                    raise StopAsyncIteration
+                return self._left
+        """)
+    countdown = workspace.load().Countdown()
+    assert [next(countdown), next(countdown), next(countdown, None)] == [1, 0, None]

@@ -114,6 +114,14 @@ COMMAND_SESSION_UPDATE = Operation(
     "safe",
     scope=GATEWAY_SCOPE,
 )
+COMMAND_SESSION_STREAM_INPUT = Operation(
+    "command_session_stream_input",
+    "POST",
+    "/{user_ns}/{job_id}/command_session.CommandSession/StreamInput",
+    "unsafe",
+    scope=GATEWAY_SCOPE,
+    pool="stream",
+)
 COMMAND_SESSION_SEND_INPUT = Operation(
     "command_session_send_input",
     "POST",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterable, Coroutine
+from typing import Any
 
 from prime_core.deadlines import timeout
 from prime_core.errors import APIError, APITimeoutError, PrimeError
@@ -21,22 +21,17 @@ from prime_sandboxes.commands import (
 from prime_sandboxes.errors import SandboxNotRunningError
 from prime_sandboxes.gateway import Gateway
 from prime_sandboxes.operations import (
-    COMMAND_SESSION_SEND_INPUT,
     COMMAND_SESSION_UPDATE,
 )
 from prime_sandboxes.process_following import Follower, not_followed
+from prime_sandboxes.process_input import pieces_of, send_piece, stream_input
 from prime_sandboxes.process_streams import may_pass
 
 __all__ = ["ProcessSession", "check_session", "terminal_of"]
 
-T = TypeVar("T")
-
 # How long `open_process` takes at most, and the unary calls that follow.
 OPEN_TIMEOUT = 60.0
-INPUT_TIMEOUT = 30.0
 UPDATE_TIMEOUT = 10.0
-# How much of a write travels in one message.
-INPUT_PIECE = 1024 * 1024
 # How long the news of an end may take after an answer that presumes it.
 NEWS_TIMEOUT = 2.0
 # How long a process has to end after each signal of `close`.
@@ -114,8 +109,19 @@ class ProcessSession:
         """
         async with self._writing:
             self.follower.refuse_ended()
-            for start in range(0, len(data), INPUT_PIECE):
-                await self._send_input(data[start : start + INPUT_PIECE])
+            for piece in pieces_of(data):
+                await self._told_of_end(send_piece(self._gateway, self._wanted, piece))
+
+    async def write_from(self, source: AsyncIterable[bytes]) -> None:
+        """Writes what a source yields to the input, in order with other writes.
+
+        Raises:
+            BrokenPipeError: the process has ended or closed its input.
+            PrimeError: it may have been written in part.
+        """
+        async with self._writing:
+            self.follower.refuse_ended()
+            await self._told_of_end(stream_input(self._gateway, self._wanted, source))
 
     async def signal(self, number: pb.Signal) -> None:
         """Sends a signal; does nothing once the process has ended.
@@ -158,20 +164,8 @@ class ProcessSession:
         self.follower.finish(not_followed(self._wanted, why))
         await self.follower.stop()
 
-    async def _send_input(self, piece: bytes) -> None:
-        given = (
-            pb.CommandInput(pty=piece) if self._wanted.terminal else pb.CommandInput(stdin=piece)
-        )
-        request = pb.SendInputRequest(
-            session=self._wanted.selector, input=given, input_uuid=str(uuid.uuid4())
-        )
-        call = self._gateway.unary(
-            self._wanted.sandbox_id,
-            COMMAND_SESSION_SEND_INPUT,
-            request,
-            pb.SendInputResponse,
-            timeout=INPUT_TIMEOUT,
-        )
+    async def _told_of_end(self, call: Coroutine[Any, Any, None]) -> None:
+        """Makes a call that writes; an answer that presumes an end is told as that."""
         try:
             await self._unless_over(call)
         except APIError as error:
@@ -183,7 +177,7 @@ class ProcessSession:
             text = "The process has ended." if ended else "The process has no open input."
             raise BrokenPipeError(text) from error
 
-    async def _unless_over(self, call: Coroutine[Any, Any, T]) -> T:
+    async def _unless_over(self, call: Coroutine[Any, Any, None]) -> None:
         """Makes a call, as long as the process runs."""
         calling = self.follower.loop.create_task(call)
         # A failure that comes when it is not awaited any more is no news.
@@ -193,7 +187,7 @@ class ProcessSession:
             await asyncio.wait({calling, over}, return_when=asyncio.FIRST_COMPLETED)
             if not calling.done():
                 self.follower.refuse_ended()
-            return calling.result()
+            calling.result()
         finally:
             over.cancel()
             calling.cancel()

@@ -7,7 +7,7 @@ import os
 import uuid
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from types import TracebackType
 
 from typing_extensions import Self
@@ -22,6 +22,7 @@ from prime_sandboxes.commands import command_spec
 from prime_sandboxes.models import ProcessInfo
 from prime_sandboxes.operations import COMMAND_SESSION_LIST
 from prime_sandboxes.process_following import Follower, Wanted
+from prime_sandboxes.process_input import to_bytes
 from prime_sandboxes.process_session import ProcessSession, check_session, terminal_of
 
 __all__ = ["AsyncSandboxProcess", "AsyncSandboxProcesses"]
@@ -99,9 +100,23 @@ class AsyncSandboxProcess:
             SandboxNotRunningError: the sandbox does not run any more.
             APIError: any other failure; a part may be written.
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise TypeError(f"data is bytes, not {type(data).__name__}")
-        await self._session.write(bytes(data))
+        await self._session.write(to_bytes(data))
+
+    async def write_stdin_from(self, source: AsyncIterable[bytes]) -> None:
+        """Writes what a source yields to its standard input, as it comes, in one request.
+
+        For long input: nothing is held whole, and no piece waits for the answer to the one
+        before. It is sent once: when the connection breaks, a part may be written.
+
+        Args:
+            source: yields bytes; other writes wait until it ends.
+
+        Raises:
+            BrokenPipeError: the process has ended, or has closed its input.
+            SandboxNotRunningError: the sandbox does not run any more.
+            APIError: any other failure; a part may be written.
+        """
+        await self._session.write_from(source)
 
     async def wait(self, *, timeout: float | None = None) -> int:
         """Waits for its end.

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 
 from typing_extensions import Self
 
-from prime_core.sync import Facade, enter, leave, run
+from prime_core.sync import Facade, enter, from_iterable, leave, run
 from prime_sandboxes._async.processes import (
     OUTPUT_BUFFER,
     AsyncSandboxProcess,
@@ -88,6 +88,22 @@ class SandboxProcess(Facade[AsyncSandboxProcess]):
             APIError: any other failure; a part may be written.
         """
         run(self._async.write_stdin(data))
+
+    def write_stdin_from(self, source: Iterable[bytes]) -> None:
+        """Writes what a source yields to its standard input, as it comes, in one request.
+
+        For long input: nothing is held whole, and no piece waits for the answer to the one
+        before. It is sent once: when the connection breaks, a part may be written.
+
+        Args:
+            source: yields bytes; other writes wait until it ends.
+
+        Raises:
+            BrokenPipeError: the process has ended, or has closed its input.
+            SandboxNotRunningError: the sandbox does not run any more.
+            APIError: any other failure; a part may be written.
+        """
+        run(self._async.write_stdin_from(from_iterable(source)))
 
     def wait(self, *, timeout: float | None = None) -> int:
         """Waits for its end.
