@@ -50,16 +50,21 @@ async def _decoded(data: bytearray) -> str:
 
 @dataclass
 class CommandOutput:
-    """What a command's stream has brought, and where it came from."""
+    """A command's session: what its stream has brought, and where it came from."""
 
+    session_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     exit_code: int | None = None
     fault: ConnectFault | None = None
     overflowed: bool = False
     begun: bool = False  # whether any event came, so that the command may have run
-    host: str | None = None
-    request_id: str | None = None
+    call: Call[None] | None = None  # that starts it
+
+    @property
+    def sent(self) -> bool:
+        """Whether the start may have arrived."""
+        return self.call is not None and self.call.attempts > 0
 
     async def text(self) -> tuple[str, str]:
         """Both outputs decoded, so that no character is cut in two."""
@@ -71,9 +76,9 @@ class CommandOutput:
             message,
             status_code=status,
             code=None if self.fault is None else str(self.fault.code),
-            request_id=self.request_id,
+            request_id=None if self.call is None else self.call.request_id,
             operation=COMMAND_SESSION_START.id,
-            host=self.host,
+            host=None if self.call is None else self.call.target.host,
         )
 
 
@@ -84,7 +89,6 @@ async def run_session(
     gateway: Gateway,
     sandbox_id: str,
     spec: pb.CommandSpec,
-    session_uuid: str,
     timeout: float,
     output: CommandOutput,
     *,
@@ -97,7 +101,6 @@ async def run_session(
         gateway: the client's.
         sandbox_id: the sandbox.
         spec: the command.
-        session_uuid: names the command for later signals.
         timeout: seconds that the platform lets it run.
         output: takes what arrives, also when the call fails in the end.
         collect: reads the stream in place of what keeps all of it.
@@ -106,14 +109,14 @@ async def run_session(
     Raises:
         APIError: the stream could not be opened, or broke.
     """
-    request = pb.StartRequest(command=spec, stdin=False, session_uuid=session_uuid)
+    request = pb.StartRequest(command=spec, stdin=False, session_uuid=output.session_uuid)
     body = encode_envelope(request.SerializeToString())
 
     async def read(status: int, stream: Body) -> None:
         await (collect or _collect)(stream, output)
 
     async def start(access: Access) -> None:
-        call: Call[None] = gateway.prepare(
+        output.call = gateway.prepare(
             access,
             COMMAND_SESSION_START,
             read,
@@ -122,8 +125,7 @@ async def run_session(
             timeout=timeout + DEADLINE_MARGIN,
             idle=idle,
         )
-        output.host, output.request_id = call.target.host, call.request_id
-        await gateway.perform(call)
+        await gateway.perform(output.call)
         fault = output.fault
         if fault is not None and fault.code == "unauthenticated" and not output.begun:
             error = output.failure(UnauthorizedError, f"HTTP 401: {fault.message}", status=401)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
@@ -92,34 +91,39 @@ async def run_command(
     command: str,
     spec: pb.CommandSpec,
     timeout: float,
-    session_uuid: str,
+    output: CommandOutput,
 ) -> CommandResponse:
     """Runs a command; failures are raised as the gateway tells them.
 
     When the caller is cancelled, the command goes on.
 
+    Args:
+        gateway: the client's.
+        sandbox_id: the sandbox.
+        command: the command line, for errors.
+        spec: the command.
+        timeout: seconds that it may run.
+        output: takes what arrives; names the session.
+
     Raises:
         CommandTimeoutError: the command's limit was reached.
         APIError: any other failure, with the gateway's ``code``.
     """
-    output = CommandOutput()
     try:
-        await run_session(gateway, sandbox_id, spec, session_uuid, timeout, output)
+        await run_session(gateway, sandbox_id, spec, timeout, output)
     except APIError as error:
         if output.overflowed:
             with contextlib.suppress(PrimeError):
-                await end_session(gateway, sandbox_id, session_uuid, pb.SIGNAL_SIGKILL)
+                await end_session(gateway, sandbox_id, output.session_uuid, pb.SIGNAL_SIGKILL)
             raise
         late = isinstance(error, APITimeoutError) and error.phase == "total"
         ran = error.operation == COMMAND_SESSION_START.id
         if not ran or not (late or error.code == "deadline_exceeded"):
             raise
-        raise await _timed_out(
-            gateway, sandbox_id, command, session_uuid, timeout, output
-        ) from error
+        raise await _timed_out(gateway, sandbox_id, command, timeout, output) from error
     fault = output.fault
     if fault is not None and fault.code == "deadline_exceeded":
-        raise await _timed_out(gateway, sandbox_id, command, session_uuid, timeout, output)
+        raise await _timed_out(gateway, sandbox_id, command, timeout, output)
     if fault is not None:
         raise output.failure(
             APIError, f"The command could not be run: {fault.code}: {fault.message}"
@@ -136,7 +140,6 @@ async def _timed_out(
     gateway: Gateway,
     sandbox_id: str,
     command: str,
-    session_uuid: str,
     timeout: float,
     output: CommandOutput,
 ) -> CommandTimeoutError:
@@ -146,7 +149,7 @@ async def _timed_out(
     gone has no command to kill.
     """
     with contextlib.suppress(PrimeError):
-        await end_session(gateway, sandbox_id, session_uuid, pb.SIGNAL_SIGKILL)
+        await end_session(gateway, sandbox_id, output.session_uuid, pb.SIGNAL_SIGKILL)
     return CommandTimeoutError(sandbox_id, command, timeout, *await output.text())
 
 
@@ -166,19 +169,22 @@ async def run_in_sandbox(
         APIError: any other failure.
     """
     failure: PrimeError
-    session_uuid = str(uuid.uuid4())
-    undo = partial(give_up_session, gateway, sandbox_id, session_uuid)
+    output = CommandOutput()
+    undo = partial(give_up_session, gateway, sandbox_id, output.session_uuid)
     owed = reaper.owe(gateway.transport, f"A command in sandbox {sandbox_id}", undo)
     try:
-        result = await run_command(gateway, sandbox_id, command, spec, timeout, session_uuid)
+        result = await run_command(gateway, sandbox_id, command, spec, timeout, output)
     except Exception as error:
         owed.settle()
         if not isinstance(error, (CommandTimeoutError, APIError)):
             raise
         failure = error
     except BaseException:
-        # In the background: the caller's cancellation is not delayed for that.
-        owed.call_in()
+        if output.sent:
+            # In the background: the caller's cancellation is not delayed for that.
+            owed.call_in()
+        else:
+            owed.settle()
         raise
     else:
         owed.settle()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import uuid
 from collections.abc import Mapping, Sequence
 
 from prime_core._async.api_client import AsyncAPIClient
@@ -15,6 +14,7 @@ from prime_sandboxes import commands, waiting
 from prime_sandboxes._async.networks import AsyncSandboxNetworks
 from prime_sandboxes.arguments import check_count, check_id, check_ids, check_seconds
 from prime_sandboxes.batch_routes import BatchRoute
+from prime_sandboxes.command_streams import CommandOutput
 from prime_sandboxes.errors import BatchStatusUnsupportedError, SandboxNotRunningError
 from prime_sandboxes.models import (
     BatchSandboxStatusRequest,
@@ -147,7 +147,7 @@ class AsyncSandboxWaiting(AsyncSandboxNetworks):
         command = "echo 'sandbox ready'"
         spec = commands.command_spec(command, None, None, None)
         return await commands.run_command(
-            self._gateway, sandbox_id, command, spec, REACHABILITY_TIMEOUT, str(uuid.uuid4())
+            self._gateway, sandbox_id, command, spec, REACHABILITY_TIMEOUT, CommandOutput()
         )
 
     async def bulk_wait_for_creation(
