@@ -9,12 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import prime_core.buffers
 from prime_core.buffers import ByteBuffer, ByteReader, Gap
-from prime_core.text import TextDecoder
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -214,22 +211,3 @@ async def test_a_folder_that_is_gone_costs_the_bytes_and_says_so(tmp_path: Path)
     buffer.end()
     assert await rest(buffer.reader()) == b"ab"
     assert buffer.gaps == (Gap(2, 4),)
-
-
-@given(st.binary(), st.lists(st.integers(min_value=0, max_value=40)))
-def test_text_is_the_same_however_its_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
-    decoder = TextDecoder()
-    ends = [*sorted(cuts), len(data)]
-    pieces, start = [], 0
-    for end in ends:
-        pieces.append(decoder.feed(data[start:end]))
-        start = max(start, end)
-    assert "".join([*pieces, decoder.finish()]) == data.decode("utf-8", "replace")
-    assert decoder.feed(b"anew") + decoder.finish() == "anew"
-
-
-@given(st.text())
-def test_text_cut_at_every_byte_is_whole(text: str) -> None:
-    decoder = TextDecoder()
-    pieces = [decoder.feed(bytes([byte])) for byte in text.encode()]
-    assert "".join([*pieces, decoder.finish()]) == text
