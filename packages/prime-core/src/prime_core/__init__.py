@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
     from prime_core._sync.api_client import APIClient as APIClient
+    from prime_core.buffers import Gap as Gap
     from prime_core.config import Config as Config
     from prime_core.errors import APIConnectionError as APIConnectionError
     from prime_core.errors import APIError as APIError
@@ -40,6 +41,7 @@ _EXPORTS = {
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "ForbiddenError": "prime_core.errors",
+    "Gap": "prime_core.buffers",
     "NotFoundError": "prime_core.errors",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",

@@ -165,7 +165,9 @@ async def use_async() -> dict[str, Any]:
         out = b"".join([piece async for piece in process.stdout])
         err = b"".join([piece async for piece in process.stderr])
         seen["process"] = [out.decode(), err.decode(), await process.wait()]
-        other = await client.open_process(made[1].id, "trap '' TERM; sleep 60")
+        other = await client.open_process(made[1].id, "trap '' TERM; echo on; sleep 60")
+        async for _ in other.stdout:
+            break
         await other.terminate()
         await other.kill()
         seen["killed"] = await other.wait()
