@@ -24,8 +24,15 @@ MODELS = {
     for name, cls in FOUND.items()
     if issubclass(cls, BaseModel) and not name.startswith("prime_core.models.")
 }
-# What owns running sandboxes is not to be doubled.
-OWNERS = {"AsyncFleet", "Fleet"}
+# What owns running sandboxes or processes is not to be doubled.
+OWNERS = {
+    "AsyncFleet",
+    "AsyncProcessOutput",
+    "AsyncSandboxProcess",
+    "Fleet",
+    "ProcessOutput",
+    "SandboxProcess",
+}
 
 
 def exported() -> dict[str, type]:

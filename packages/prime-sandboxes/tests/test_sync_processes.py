@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -141,6 +142,14 @@ def test_a_process_that_is_forgotten_says_so(client: SandboxClient, box: str) ->
     with pytest.warns(ResourceWarning, match="was not closed"):
         processes.clear()
     gc.collect()
+
+
+def test_a_process_is_not_pickled_but_attached_to(client: SandboxClient, box: str) -> None:
+    with client.open_process(box, "sleep 60") as process:
+        with pytest.raises(TypeError, match="attach_process there"):
+            pickle.dumps(process)
+        with pytest.raises(TypeError, match="arrives here"):
+            pickle.dumps(process.stdout)
 
 
 def test_a_process_is_made_by_its_client_only() -> None:

@@ -81,5 +81,10 @@ class AsyncProcessOutput:
         if size:
             yield "".join(begun)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(
+            "the output of a process can't be pickled: it arrives here; send what was read of it"
+        )
+
     def __repr__(self) -> str:
         return f"AsyncProcessOutput({len(self.gaps)} gaps)"

@@ -178,6 +178,12 @@ class AsyncSandboxProcess:
         """
         await self._session.close()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(
+            "a process can't be pickled: its connection is here; send its sandbox_id and "
+            "session_uuid, and call detach here and attach_process there"
+        )
+
     async def __aenter__(self) -> Self:
         return self
 
