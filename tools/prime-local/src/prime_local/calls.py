@@ -65,12 +65,12 @@ class Reply:
 
 
 def http_response(reply: Reply) -> web.Response:
-    data = reply.data()
     return web.Response(
-        body=data,
+        body=reply.data(),
         status=reply.status,
         headers=reply.headers,
-        content_type=reply.content_type if data else None,
+        # A message of no bytes has its type, too.
+        content_type=None if reply.status == 204 else reply.content_type,
     )
 
 
