@@ -7,18 +7,15 @@ import shlex
 import uuid
 from typing import Literal
 
-from google.protobuf.message import DecodeError
-
 from prime_core.archives import UnpackedFolder
 from prime_core.calls import Body
-from prime_core.connect import ConnectProtocolError, EndStream, EnvelopeDecoder
 from prime_core.errors import APIError, APITimeoutError, PrimeError
 from prime_core.reaper import reaper
 from prime_core.sync import across
 from prime_core.uploads import Upload
 from prime_sandboxes import files
 from prime_sandboxes._proto import command_session_pb2 as pb
-from prime_sandboxes.command_streams import CommandOutput, run_session
+from prime_sandboxes.command_streams import CommandOutput, EventDecoder, run_session
 from prime_sandboxes.commands import ReadContext, command_spec, run_in_sandbox
 from prime_sandboxes.errors import (
     CommandTimeoutError,
@@ -99,23 +96,21 @@ async def download_directory(
     output = CommandOutput()
 
     async def collect(body: Body, output: CommandOutput) -> None:
-        decoder = EnvelopeDecoder()
+        decoder = EventDecoder()
         async for chunk in body.iter_any():
-            for envelope in decoder.feed(chunk):
-                if isinstance(envelope, EndStream):
-                    output.fault = envelope.error
-                else:
-                    await _take(envelope, output, target)
+            for event in decoder.feed(chunk):
+                await _take(event, output, target)
         decoder.finish()
+        output.fault = decoder.fault
 
     async def send(left: float | None) -> None:
         spec = command_spec(command, None, None, None)
         limit = LONGEST_WORK if left is None else left
+        output.session_uuid = str(uuid.uuid4())  # one that goes on would have a hole
         await run_session(
             gateway,
             call.sandbox_id,
             spec,
-            str(uuid.uuid4()),
             limit,
             output,
             collect=collect,
@@ -155,11 +150,9 @@ def _late(call: files.FileCall, phase: Literal["idle", "total"]) -> DownloadTime
     return DownloadTimeoutError(call.sandbox_id, call.file_path, limit, phase)
 
 
-async def _take(message: bytes, output: CommandOutput, target: UnpackedFolder) -> None:
-    try:
-        event = pb.StartResponse.FromString(message).event
-    except DecodeError as error:
-        raise ConnectProtocolError(f"a message of the stream can't be decoded: {error}") from None
+async def _take(
+    event: pb.CommandSessionEvent, output: CommandOutput, target: UnpackedFolder
+) -> None:
     output.begun = True
     kind = event.WhichOneof("event")
     if kind == "end":

@@ -62,7 +62,7 @@ class ProcessSession:
         Raises:
             PrimeError: it can't be started.
         """
-        owed = reaper.owe(self._gateway.owner, str(self._wanted), self._undo_start)
+        owed = reaper.owe(self._gateway.transport, str(self._wanted), self._undo_start)
         follower = self.follower
         follower.start()
         try:
@@ -204,7 +204,7 @@ class ProcessSession:
 
     async def _end(self) -> None:
         """Asks the process to end, then makes it; what fails is left to the reaper."""
-        owed = reaper.owe(self._gateway.owner, str(self._wanted), self._kill)
+        owed = reaper.owe(self._gateway.transport, str(self._wanted), self._kill)
         signals = [pb.SIGNAL_SIGTERM, pb.SIGNAL_SIGKILL]
         if self.follower.over.is_set():  # it is not followed, so nobody would tell of its end
             del signals[0]
