@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run: its words, extra environment, directory and account."""
+    """A program to run: its words, extra environment, directory and account.
+
+    `building` lets root do to files and accounts what builds of images do, such as chown.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     user: str | None = None
+    building: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ import contextlib
 import itertools
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 from prime_local.clock import PlatformClock, Timer
 from prime_local.identifiers import Identifiers
+from prime_local.images.record import Content, as_the_image_says
 from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_code
-from prime_local.sandboxes.images import ImageBuilds, is_simulated
+from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
 from prime_local.sandboxes.record import Attachment, Sandbox, Status
@@ -37,6 +39,9 @@ class Host:
         retained_sessions: how many ended commands of a sandbox can still be attached to.
         begin_network: brings a sandbox's network rules into force before it runs; returns what to
             wait for, None for nothing.
+        content: says what the image of a sandbox holds; None when there is no such image.
+        hold: keeps the files of an image while they are copied.
+        is_built: says whether an image needs no build at its first use.
         box: says what a sandbox is made of.
         on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
@@ -52,7 +57,10 @@ class Host:
     gateway_delay: float
     retained_sessions: int
     begin_network: Callable[[SandboxLife], Awaitable[None] | None]
-    box: Callable[[Sandbox], Box]
+    content: Callable[[Sandbox], Content | None]
+    hold: Callable[[Content], AbstractContextManager[None]]
+    is_built: Callable[[str], bool]
+    box: Callable[[Sandbox, Content], Box]
     on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
@@ -80,6 +88,7 @@ class SandboxLife:
         self._launches: set[asyncio.Task[RunningProcess]] = set()
         self._opening: asyncio.Task[None] | None = None
         self._machine_used = False
+        self._settings = Content().settings
         self._clean_up_task: asyncio.Task[None] | None = None
 
     @property
@@ -100,7 +109,9 @@ class SandboxLife:
 
     def begin(self) -> None:
         """Start on the way to RUNNING; to be called once."""
-        build = self._host.builds.pending(self.record.docker_image)
+        build = None
+        if not self._host.is_built(self.record.docker_image):
+            build = self._host.builds.pending(self.record.docker_image)
         if build is None:
             self._stage = self._host.clock.call_later(0, self._provision)
         else:
@@ -285,21 +296,26 @@ class SandboxLife:
 
     def _boot(self) -> None:
         record = self.record
-        if not is_simulated(record.docker_image):
+        content = self._host.content(record)
+        if content is None:
             message = f"Failed to pull image {record.docker_image}"
             self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
             return
-        opening = self._host.isolation.open(self._host.box(record), self._in_trouble)
+        self._settings = content.settings
+        opening = self._host.isolation.open(self._host.box(record, content), self._in_trouble)
         if opening is None:
             self._host.begin_network(self)
             self._run()
         else:
             self._machine_used = True
-            self._opening = self._host.tasks.start(self._open(opening))
+            held = ExitStack()
+            held.enter_context(self._host.hold(content))
+            self._opening = self._host.tasks.start(self._open(opening, held))
 
-    async def _open(self, opening: Awaitable[None]) -> None:
+    async def _open(self, opening: Awaitable[None], held: ExitStack) -> None:
         try:
-            await opening
+            with held:
+                await opening
             if (connecting := self._host.begin_network(self)) is not None:
                 await connecting
         except IsolationError as error:
@@ -352,8 +368,8 @@ class SandboxLife:
         self, command: Command, tree: str, stdin: Stdin = "none"
     ) -> RunningProcess:
         record = self.record
-        environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
-        command = Command(command.argv, environment, command.cwd, command.user)
+        variables = {**(record.environment_vars or {}), **record.secrets}
+        command = as_the_image_says(command, self._settings, variables)
         return await self._launch(command, tree, stdin)
 
     async def _run_session(self, session: CommandSession, timeout: float | None) -> None:
