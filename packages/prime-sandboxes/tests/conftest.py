@@ -19,6 +19,7 @@ import pytest
 
 from prime_local import FaultRule, IsolationError, LocalPlatform
 from prime_sandboxes import (
+    AsyncImageClient,
     AsyncSandboxClient,
     CreateSandboxRequest,
     Sandbox,
@@ -39,6 +40,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 T = TypeVar("T")
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]
 Running = Callable[..., Awaitable[Sandbox]]
+MakeContext = Callable[..., Path]
 Requested = Callable[[LocalPlatform, str], Awaitable[None]]
 
 
@@ -99,6 +101,25 @@ def start_isolated(start_platform: StartPlatform) -> StartPlatform:
 @pytest.fixture
 async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
     async with AsyncSandboxClient() as client:
+        yield client
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> MakeContext:
+    """Makes a build context with a Dockerfile."""
+
+    def make(dockerfile: str = "FROM python:3.11-slim\nENV GREETING=hello\n") -> Path:
+        folder = tmp_path / "context"
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(dockerfile)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+async def images(platform: LocalPlatform) -> AsyncIterator[AsyncImageClient]:
+    async with AsyncImageClient() as client:
         yield client
 
 
