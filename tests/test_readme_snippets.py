@@ -146,7 +146,7 @@ def server(prime_platform_server: PlatformProcess, point: Point) -> Iterator[Pla
 
 @pytest.fixture
 def isolated_server(point: Point) -> Iterator[PlatformProcess]:
-    """A platform that can mount volumes."""
+    """A platform that can mount volumes and build images."""
     with contextlib.ExitStack() as stack:
         platform = PlatformProcess(["--no-limits"], isolation="bwrap")
         try:
@@ -241,10 +241,16 @@ def readme_blocks() -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore:unclosed Prime client:ResourceWarning")
 @pytest.mark.parametrize(("name", "code"), readme_blocks(), ids=lambda part: part[:34])
 def test_a_snippet_of_a_readme_runs_and_leaves_nothing_running(
-    name: str, code: str, request: pytest.FixtureRequest
+    name: str,
+    code: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kind = "isolated_server" if "VolumeMount" in code else "server"
+    isolated = "VolumeMount" in code or "ImageClient" in code
+    kind = "isolated_server" if isolated else "server"
     server: PlatformProcess = request.getfixturevalue(kind)
+    monkeypatch.chdir(tmp_path)
     exec(code, {"__name__": "snippet"})
     sandboxes = server.ledger()["sandboxes"]
     assert sandboxes["created"] > 0

@@ -87,5 +87,8 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxCheckpoints": "SandboxClient",
         "prime_sandboxes.AsyncSandboxForking": "SandboxClient",
         "prime_sandboxes.AsyncVolumes": "SandboxClient.volumes",
+        "prime_sandboxes.AsyncImageResource": "ImageClient",
+        "prime_sandboxes.AsyncImageCatalog": "ImageClient",
+        "prime_sandboxes.AsyncImageBuilds": "ImageClient",
     },
 )

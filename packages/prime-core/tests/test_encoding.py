@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import READ, READ_ONE
 
-from prime_core.encoding import join_url, splice
+from prime_core.encoding import Encoded, join_url, splice
+from prime_core.operations import Operation
 
 NAMES = st.text(min_size=1, max_size=10)
 FIELDS = st.sampled_from(["team_id", "idempotency_key", "teamId"])
@@ -52,6 +53,21 @@ def test_a_path_parameter_comes_back_as_one_segment(value: str) -> None:
     assert segments[5:] == ["part"]
     assert url.raw_query_string == ""
     assert url.host == "h"
+
+
+def test_slashes_of_a_raw_parameter_stay_and_nothing_else_does() -> None:
+    row = Operation("drop", "DELETE", "/images/{name}/{tag}", "safe", raw=frozenset({"name"}))
+    url = join_url("http://h", row, {"name": "prime/a b?/c", "tag": "v/1"}, None)
+    assert url.raw_path == "/images/prime/a%20b%3F/c/v%2F1"
+    for name in ("", "a/", "/a", "a//b", "a/../b", "."):
+        with pytest.raises(ValueError, match="drop needs a name"):
+            join_url("http://h", row, {"name": name, "tag": "v1"}, None)
+
+
+def test_what_is_encoded_already_is_sent_as_it_is() -> None:
+    row = Operation("put", "PUT", "/{presigned}", "safe")
+    url = join_url("http://h", row, {"presigned": Encoded("a/b%2Fc?sig=x%2By&z=1")}, None)
+    assert str(url) == "http://h/a/b%2Fc?sig=x%2By&z=1"
 
 
 @given(st.dictionaries(NAMES, st.text(max_size=20) | st.integers() | st.lists(NAMES, max_size=3)))

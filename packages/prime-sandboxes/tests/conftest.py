@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from prime_local import FaultRule, IsolationError, LocalPlatform
 from prime_sandboxes import (
+    AsyncImageClient,
     AsyncSandboxClient,
     CreateSandboxRequest,
     Sandbox,
@@ -42,6 +43,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 T = TypeVar("T")
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]
 Running = Callable[..., Awaitable[Sandbox]]
+MakeContext = Callable[..., Path]
 Requested = Callable[[LocalPlatform, str], Awaitable[None]]
 
 
@@ -102,6 +104,25 @@ def start_isolated(start_platform: StartPlatform) -> StartPlatform:
 @pytest.fixture
 async def client(platform: LocalPlatform) -> AsyncIterator[AsyncSandboxClient]:
     async with AsyncSandboxClient() as client:
+        yield client
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> MakeContext:
+    """Makes a build context with a Dockerfile."""
+
+    def make(dockerfile: str = "FROM python:3.11-slim\nENV GREETING=hello\n") -> Path:
+        folder = tmp_path / "context"
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(dockerfile)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+async def images(platform: LocalPlatform) -> AsyncIterator[AsyncImageClient]:
+    async with AsyncImageClient() as client:
         yield client
 
 

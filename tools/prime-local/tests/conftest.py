@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import time
 import types
 import urllib.parse
@@ -18,6 +19,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+
+# The test folders are no packages; this one's helpers are modules of their own.
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from prime_local import LocalPlatform, PlatformProcess
 from prime_local.sandboxes.isolation.base import WantedMode

@@ -6,7 +6,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prime_local.networks.addresses import MACHINE, MACHINE_NAME, RANGE, AddressPool, look_up
@@ -36,6 +36,7 @@ def test_an_entry_reads_back_as_it_is_written(entry: Entry) -> None:
 
 
 @given(st.text(max_size=40))
+@example("²")
 def test_any_text_is_an_entry_or_refused(text: str) -> None:
     try:
         entry = read_entry(text)

@@ -76,6 +76,18 @@ NETWORKS_SEEN = {
     "closed": [],
     "refused": True,
 }
+IMAGES_SEEN = {
+    "built": "COMPLETED",
+    "failed": "FAILED",
+    "row": ["prime/local/app:v1", "COMPLETED", "PRIVATE"],
+    "copied": ["python:3.12", None],
+    "several": [None, "source image not found"],
+    "dry": [True, "t1"],
+    "changed": ["v2", "image_not_found"],
+    "who": "vendor\n",
+    "deleted": True,
+    "left": [1, 2],
+}
 # Whatever the contract allows besides what we assume.
 OTHERWISE = [
     "replayed_create=200",
@@ -156,6 +168,14 @@ def test_vendors_client_attaches_and_publishes_volumes(
     assert use(vendor_python, platform, tmp_path, "vendor_client.py", "volumes") == SEEN["volumes"]
     assert platform.ledger()["sandboxes"]["live"] == 0
     platform.reset()
+
+
+@pytest.mark.timeout(INSTALL_SECONDS + USE_SECONDS)
+def test_vendors_client_builds_copies_changes_and_deletes_images(
+    vendor_python: Path, tmp_path: Path
+) -> None:
+    with PlatformProcess(["--isolation", "process"]) as platform:
+        assert use(vendor_python, platform, tmp_path, "vendor_images.py") == IMAGES_SEEN
 
 
 def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> object:

@@ -11,9 +11,13 @@ from yarl import URL
 
 from prime_core.operations import Operation
 
-__all__ = ["Query", "join_url", "splice"]
+__all__ = ["Encoded", "Query", "join_url", "splice"]
 
 Query: TypeAlias = "Mapping[str, str | int | bool | Sequence[str] | None]"
+
+
+class Encoded(str):
+    """A path parameter that is sent as it is, such as the rest of a presigned URL."""
 
 
 def splice(body: bytes, fields: Mapping[str, str]) -> bytes:
@@ -40,9 +44,13 @@ def join_url(
 
 def _segment(name: str, value: str, operation: Operation) -> str:
     """A path parameter, percent-encoded; one that would change the route is refused."""
-    if not isinstance(value, str) or value in ("", ".", ".."):
+    if isinstance(value, Encoded):
+        return value
+    raw = name in operation.raw and isinstance(value, str)
+    parts = value.split("/") if raw else [value]
+    if not isinstance(value, str) or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{operation.id} needs a {name}, not {value!r}")
-    return urllib.parse.quote(value, safe="")
+    return urllib.parse.quote(value, safe="/" if raw else "")
 
 
 def _pairs(name: str, value: str | int | bool | Sequence[str] | None) -> list[tuple[str, str]]:

@@ -58,6 +58,8 @@ class Operation:
         key_field: body field of the idempotency key, for ``keyed`` rows.
         pool: ``control`` for short calls, ``stream`` for long-lived ones; neither starves
             the other.
+        raw: path parameters whose slashes stay as they are, since the route takes several
+            segments for them; all else is percent-encoded.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Operation:
     team: Literal["none", "query", "body"] = "none"
     key_field: str | None = None
     pool: Literal["control", "stream"] = "control"
+    raw: frozenset[str] = frozenset()
 
     @property
     def repeatable(self) -> bool:

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from prime_core.operations import RateLimit as RateLimit
     from prime_sandboxes._async.fleet import AsyncFleet as AsyncFleet
     from prime_sandboxes._async.fleet import AsyncSandboxHandle as AsyncSandboxHandle
+    from prime_sandboxes._async.image_client import AsyncImageClient as AsyncImageClient
     from prime_sandboxes._async.process_output import AsyncProcessOutput as AsyncProcessOutput
     from prime_sandboxes._async.processes import AsyncSandboxProcess as AsyncSandboxProcess
     from prime_sandboxes._async.sandbox_client import AsyncSandboxClient as AsyncSandboxClient
     from prime_sandboxes._sync.fleet import Fleet as Fleet
     from prime_sandboxes._sync.fleet import SandboxHandle as SandboxHandle
+    from prime_sandboxes._sync.image_client import ImageClient as ImageClient
     from prime_sandboxes._sync.process_output import ProcessOutput as ProcessOutput
     from prime_sandboxes._sync.processes import SandboxProcess as SandboxProcess
     from prime_sandboxes._sync.sandbox_client import SandboxClient as SandboxClient
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from prime_sandboxes.errors import CommandTimeoutError as CommandTimeoutError
     from prime_sandboxes.errors import DownloadTimeoutError as DownloadTimeoutError
     from prime_sandboxes.errors import FleetCleanupError as FleetCleanupError
+    from prime_sandboxes.errors import ImageBuildError as ImageBuildError
+    from prime_sandboxes.errors import ImageBuildTimeoutError as ImageBuildTimeoutError
+    from prime_sandboxes.errors import ImageUpdateError as ImageUpdateError
     from prime_sandboxes.errors import LanMembershipError as LanMembershipError
     from prime_sandboxes.errors import NetworkSyncTimeoutError as NetworkSyncTimeoutError
     from prime_sandboxes.errors import SandboxFileNotFoundError as SandboxFileNotFoundError
@@ -57,6 +62,9 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import BackgroundJobStatusSnapshot as BackgroundJobStatusSnapshot
     from prime_sandboxes.models import BatchCheckpointResponse as BatchCheckpointResponse
     from prime_sandboxes.models import BatchSandboxStatusResponse as BatchSandboxStatusResponse
+    from prime_sandboxes.models import BuildImageRequest as BuildImageRequest
+    from prime_sandboxes.models import BuildImageResponse as BuildImageResponse
+    from prime_sandboxes.models import BulkBuildImageResponse as BulkBuildImageResponse
     from prime_sandboxes.models import BulkDeleteSandboxRequest as BulkDeleteSandboxRequest
     from prime_sandboxes.models import BulkDeleteSandboxResponse as BulkDeleteSandboxResponse
     from prime_sandboxes.models import CheckpointDeleteError as CheckpointDeleteError
@@ -69,9 +77,28 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import EgressPolicyStatus as EgressPolicyStatus
     from prime_sandboxes.models import ErrorContext as ErrorContext
     from prime_sandboxes.models import FileUploadResponse as FileUploadResponse
+    from prime_sandboxes.models import ImageArtifactType as ImageArtifactType
+    from prime_sandboxes.models import ImageBuild as ImageBuild
+    from prime_sandboxes.models import ImageBuildArtifact as ImageBuildArtifact
+    from prime_sandboxes.models import ImageBuildListResponse as ImageBuildListResponse
+    from prime_sandboxes.models import ImageBuildStatus as ImageBuildStatus
+    from prime_sandboxes.models import ImageCoordinateState as ImageCoordinateState
+    from prime_sandboxes.models import ImageListItem as ImageListItem
+    from prime_sandboxes.models import ImageListResponse as ImageListResponse
+    from prime_sandboxes.models import ImageMutationError as ImageMutationError
+    from prime_sandboxes.models import ImageOwner as ImageOwner
+    from prime_sandboxes.models import ImageOwnerType as ImageOwnerType
+    from prime_sandboxes.models import ImageUpdateItem as ImageUpdateItem
+    from prime_sandboxes.models import ImageUpdatePatch as ImageUpdatePatch
+    from prime_sandboxes.models import ImageUpdateResult as ImageUpdateResult
+    from prime_sandboxes.models import ImageUpdateSource as ImageUpdateSource
+    from prime_sandboxes.models import ImageVisibility as ImageVisibility
     from prime_sandboxes.models import LanNetwork as LanNetwork
     from prime_sandboxes.models import LanNetworkMember as LanNetworkMember
     from prime_sandboxes.models import LanRule as LanRule
+    from prime_sandboxes.models import OtherImageOwner as OtherImageOwner
+    from prime_sandboxes.models import PersonalImageOwner as PersonalImageOwner
+    from prime_sandboxes.models import PlatformImageOwner as PlatformImageOwner
     from prime_sandboxes.models import ProcessInfo as ProcessInfo
     from prime_sandboxes.models import ReadFileResponse as ReadFileResponse
     from prime_sandboxes.models import Sandbox as Sandbox
@@ -81,8 +108,13 @@ if TYPE_CHECKING:
     from prime_sandboxes.models import SandboxStatus as SandboxStatus
     from prime_sandboxes.models import SandboxStatusLookupError as SandboxStatusLookupError
     from prime_sandboxes.models import SandboxStatusSnapshot as SandboxStatusSnapshot
+    from prime_sandboxes.models import SourceImageBuildResult as SourceImageBuildResult
     from prime_sandboxes.models import SSHSession as SSHSession
     from prime_sandboxes.models import StartCommand as StartCommand
+    from prime_sandboxes.models import TeamImageOwner as TeamImageOwner
+    from prime_sandboxes.models import UpdatedImageSource as UpdatedImageSource
+    from prime_sandboxes.models import UpdateImagesRequest as UpdateImagesRequest
+    from prime_sandboxes.models import UpdateImagesResponse as UpdateImagesResponse
     from prime_sandboxes.models import Volume as Volume
     from prime_sandboxes.models import VolumeListResponse as VolumeListResponse
     from prime_sandboxes.models import VolumeMount as VolumeMount
@@ -104,6 +136,7 @@ _EXPORTS = {
     "AsyncAPIClient": "prime_core._async.api_client",
     "AsyncFleet": "prime_sandboxes._async.fleet",
     "AsyncProcessOutput": "prime_sandboxes._async.process_output",
+    "AsyncImageClient": "prime_sandboxes._async.image_client",
     "AsyncSandboxClient": "prime_sandboxes._async.sandbox_client",
     "AsyncSandboxHandle": "prime_sandboxes._async.fleet",
     "AsyncSandboxProcess": "prime_sandboxes._async.processes",
@@ -115,6 +148,9 @@ _EXPORTS = {
     "BatchCheckpointResponse": "prime_sandboxes.models",
     "BatchSandboxStatusResponse": "prime_sandboxes.models",
     "BatchStatusUnsupportedError": "prime_sandboxes.errors",
+    "BuildImageRequest": "prime_sandboxes.models",
+    "BuildImageResponse": "prime_sandboxes.models",
+    "BulkBuildImageResponse": "prime_sandboxes.models",
     "BulkDeleteSandboxRequest": "prime_sandboxes.models",
     "BulkDeleteSandboxResponse": "prime_sandboxes.models",
     "CheckpointDeleteError": "prime_sandboxes.models",
@@ -142,9 +178,32 @@ _EXPORTS = {
     "LanNetworkMember": "prime_sandboxes.models",
     "LanRule": "prime_sandboxes.models",
     "NetworkSyncTimeoutError": "prime_sandboxes.errors",
+    "ImageArtifactType": "prime_sandboxes.models",
+    "ImageBuild": "prime_sandboxes.models",
+    "ImageBuildArtifact": "prime_sandboxes.models",
+    "ImageBuildError": "prime_sandboxes.errors",
+    "ImageBuildListResponse": "prime_sandboxes.models",
+    "ImageBuildStatus": "prime_sandboxes.models",
+    "ImageBuildTimeoutError": "prime_sandboxes.errors",
+    "ImageClient": "prime_sandboxes._sync.image_client",
+    "ImageCoordinateState": "prime_sandboxes.models",
+    "ImageListItem": "prime_sandboxes.models",
+    "ImageListResponse": "prime_sandboxes.models",
+    "ImageMutationError": "prime_sandboxes.models",
+    "ImageOwner": "prime_sandboxes.models",
+    "ImageOwnerType": "prime_sandboxes.models",
+    "ImageUpdateError": "prime_sandboxes.errors",
+    "ImageUpdateItem": "prime_sandboxes.models",
+    "ImageUpdatePatch": "prime_sandboxes.models",
+    "ImageUpdateResult": "prime_sandboxes.models",
+    "ImageUpdateSource": "prime_sandboxes.models",
+    "ImageVisibility": "prime_sandboxes.models",
     "NotFoundError": "prime_core.errors",
+    "OtherImageOwner": "prime_sandboxes.models",
     "Outcome": "prime_sandboxes.outcomes",
     "PaymentRequiredError": "prime_core.errors",
+    "PersonalImageOwner": "prime_sandboxes.models",
+    "PlatformImageOwner": "prime_sandboxes.models",
     "PrimeError": "prime_core.errors",
     "ProcessInfo": "prime_sandboxes.models",
     "ProcessOutput": "prime_sandboxes._sync.process_output",
@@ -170,11 +229,16 @@ _EXPORTS = {
     "SandboxStatusSnapshot": "prime_sandboxes.models",
     "SandboxTimeoutError": "prime_sandboxes.errors",
     "ServerError": "prime_core.errors",
+    "SourceImageBuildResult": "prime_sandboxes.models",
     "StartCommand": "prime_sandboxes.models",
+    "TeamImageOwner": "prime_sandboxes.models",
     "Timings": "prime_sandboxes.outcomes",
     "UnauthorizedError": "prime_core.errors",
     "UnsafeArchiveError": "prime_core.errors",
     "UploadTimeoutError": "prime_sandboxes.errors",
+    "UpdateImagesRequest": "prime_sandboxes.models",
+    "UpdateImagesResponse": "prime_sandboxes.models",
+    "UpdatedImageSource": "prime_sandboxes.models",
     "ValidationError": "prime_core.errors",
     "Volume": "prime_sandboxes.models",
     "VolumeListResponse": "prime_sandboxes.models",

@@ -14,6 +14,9 @@ __all__ = [
     "CommandTimeoutError",
     "DownloadTimeoutError",
     "FleetCleanupError",
+    "ImageBuildError",
+    "ImageBuildTimeoutError",
+    "ImageUpdateError",
     "LanMembershipError",
     "NetworkSyncTimeoutError",
     "SandboxFileNotFoundError",
@@ -268,3 +271,49 @@ class FleetCleanupError(PrimeError):
         )
         self.sandbox_ids = sandbox_ids
         self.label = label
+
+
+class ImageBuildError(PrimeError):
+    """An image was not built: see the end of the build's log in the message.
+
+    Attributes:
+        build_id: the build.
+        image: the image that was to be built.
+        status: the build's last known state, such as ``FAILED``.
+        error_message: what the platform says of it: the end of the build's log.
+    """
+
+    def __init__(
+        self,
+        build_id: str,
+        image: str | None = None,
+        status: str | None = None,
+        error_message: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        text = message or f"Image {image or 'of the build'} was not built ({status})"
+        if error_message:
+            text += f":\n{error_message}"
+        super().__init__(f"{text} (build {build_id})")
+        self.build_id = build_id
+        self.image = image
+        self.status = status
+        self.error_message = error_message
+
+
+class ImageBuildTimeoutError(ImageBuildError, TimeoutError):
+    """A build did not end in time; it goes on: wait again with ``wait_for_build``."""
+
+
+class ImageUpdateError(PrimeError):
+    """An image was not changed.
+
+    Attributes:
+        reference: the image.
+        code: why, such as ``image_not_found``.
+    """
+
+    def __init__(self, reference: str, code: str, message: str) -> None:
+        super().__init__(f"Image {reference} was not changed: {message} ({code})")
+        self.reference = reference
+        self.code = code

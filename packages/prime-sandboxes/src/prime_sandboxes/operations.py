@@ -312,3 +312,49 @@ PUBLISH_SANDBOX_VOLUME = Operation(
     "unsafe",
     scope=VOLUME_SCOPE,
 )
+
+# Images.
+IMAGE_LIST_SCOPE = RateScope("image-list", RateLimit(300, 60))
+IMAGE_BUILD_SCOPE = RateScope("image-build", RateLimit(150, 60))
+IMAGE_UPDATE_SCOPE = RateScope("image-update", RateLimit(50, 60))
+IMAGE_DELETE_SCOPE = RateScope("image-delete", RateLimit(100, 60))
+IMAGE_READ_SCOPE = RateScope("image-read")
+IMAGE_UPLOAD_SCOPE = RateScope("image-upload")
+
+LIST_IMAGES = Operation("list_images", "GET", "/api/v1/images", "safe", scope=IMAGE_LIST_SCOPE)
+UPDATE_IMAGES = Operation(
+    "update_images", "PATCH", "/api/v1/images", "unsafe", scope=IMAGE_UPDATE_SCOPE
+)
+# It has no key: a second request would begin a second build.
+INITIATE_IMAGE_BUILD = Operation(
+    "initiate_image_build", "POST", "/api/v1/images/build", "unsafe", scope=IMAGE_BUILD_SCOPE
+)
+GET_IMAGE_BUILD = Operation(
+    "get_image_build", "GET", "/api/v1/images/build/{build_id}", "safe", scope=IMAGE_READ_SCOPE
+)
+START_IMAGE_BUILD = Operation(
+    "start_image_build",
+    "POST",
+    "/api/v1/images/build/{build_id}/start",
+    "unsafe",
+    scope=IMAGE_READ_SCOPE,
+)
+LIST_IMAGE_BUILDS = Operation(
+    "list_image_builds", "GET", "/api/v1/images/builds", "safe", scope=IMAGE_READ_SCOPE
+)
+DELETE_IMAGE = Operation(
+    "delete_image",
+    "DELETE",
+    "/api/v1/images/{image_name}/{image_tag}",
+    "safe",
+    scope=IMAGE_DELETE_SCOPE,
+    raw=frozenset({"image_name"}),
+)
+# On the upload store's host, which sees neither the API key nor the team.
+UPLOAD_BUILD_CONTEXT = Operation(
+    "upload_build_context",
+    "PUT",
+    "/{presigned_upload}",
+    "safe",
+    scope=IMAGE_UPLOAD_SCOPE,
+)

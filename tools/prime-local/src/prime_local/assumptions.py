@@ -29,6 +29,9 @@ class Assumptions:
         gateway_url: whether the gateway's address ends in a slash.
         list_paging: spelling of a list's paging keys, `per_page` or `perPage`.
         team_role: what the caller is in every team.
+        platform_role: what the caller is with regard to images of the platform.
+        image_limit: how many images the account may have; None for no limit.
+        image_storage_limit: how many bytes they may take; None for no limit.
         unfinished_checkpoint: state of a checkpoint before it is DURABLE or FAILED.
         secrets: whether a sandbox shows its secrets' names, masked.
         early_gateway: answer of a gateway that does not reach its sandbox yet: Connect
@@ -62,6 +65,9 @@ class Assumptions:
     gateway_url: Literal["bare", "slash"] = "bare"
     list_paging: Literal["snake_case", "camelCase"] = "snake_case"
     team_role: Literal["admin", "member"] = "admin"
+    platform_role: Literal["admin", "member"] = "admin"
+    image_limit: float | None = None
+    image_storage_limit: float | None = None
     unfinished_checkpoint: Literal["PENDING", "UPLOADING"] = "PENDING"
     secrets: Literal["absent", "masked"] = "absent"
     early_gateway: Literal["unavailable", "not_found", "bad_gateway"] = "unavailable"

@@ -20,6 +20,9 @@ from prime_local.clock import PlatformClock
 from prime_local.contract import ContractChecks, load_contract
 from prime_local.faults import FaultRule, FaultRules
 from prime_local.identifiers import Identifiers
+from prime_local.images.kitchen import Kitchen, top_mount
+from prime_local.images.record import Content
+from prime_local.images.registry import BUILDS, IMAGES, Depot, ImageRegistry
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 _STORAGE_NAME = "platform.sqlite3"
 _ARCHIVE_NAME = "checkpoints"
+_IMAGES_NAME = "images"
+_BUILDS_NAME = "builds"
 _CLOSE_SECONDS = 2.5
 
 
@@ -113,9 +118,9 @@ class PlatformCore:
             pretend=settings.assumptions.unenforced_rules == "applied",
         )
         self.isolation_mode = premises.isolation
-        self._archive = Archive(
-            (settings.data_dir or premises.root) / _ARCHIVE_NAME, premises.copier
-        )
+        kept = settings.data_dir or premises.root
+        self._archive = Archive(kept / _ARCHIVE_NAME, premises.copier)
+        self._image_archive = Archive(kept / _IMAGES_NAME, premises.copier)
         self._host = Host(
             clock=self.clock,
             identifiers=self.identifiers,
@@ -127,6 +132,9 @@ class PlatformCore:
             gateway_delay=settings.gateway_delay,
             retained_sessions=settings.assumptions.retained_sessions,
             begin_network=self.fabric.begin,
+            content=self._content,
+            hold=lambda content: self.images.hold(content),
+            is_built=lambda reference: self.images.is_built(reference),
             box=self._box,
             session_retention=settings.assumptions.session_retention,
             on_change=storage.save,
@@ -174,6 +182,9 @@ class PlatformCore:
         objects = self._storage.objects
         await self.checkpoints.take_over(objects.get(CHECKPOINT, {}).values())
         self.volumes.take_over(objects.get(VOLUME, {}).values())
+        await self.images.take_over(
+            objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
+        )
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -202,6 +213,7 @@ class PlatformCore:
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)
         self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
+        self.images = ImageRegistry(self._depot())
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,
@@ -229,20 +241,50 @@ class PlatformCore:
     def _live(self) -> Iterable[Sandbox]:
         return self.sandboxes.live()
 
-    def _box(self, sandbox: Sandbox) -> Box:
+    def _depot(self) -> Depot:
+        settings, premises = self.settings, self._premises
+        return Depot(
+            clock=self.clock,
+            identifiers=self.identifiers,
+            tasks=self.tasks,
+            storage=self._storage,
+            archive=self._image_archive,
+            kitchen=Kitchen(self.isolation_mode, self._image_archive, premises.instance),
+            folder=premises.root / _BUILDS_NAME,
+            build_time=settings.image_build_time,
+            assumptions=settings.assumptions,
+            user_id=self.user_id,
+            limited=settings.limits,
+        )
+
+    def _content(self, sandbox: Sandbox) -> Content | None:
+        content = self.images.content(sandbox.docker_image)
+        # The files of a restore come from its checkpoint, whether the image is still there or not.
+        return content or (None if sandbox.checkpoint_id is None else Content())
+
+    def _box(self, sandbox: Sandbox, content: Content) -> Box:
         folder = self._archive.folder
+        files, image = None, None
+        if content.folder is not None:
+            image = files = self._image_archive.folder(content.folder)
+        if sandbox.checkpoint_id is not None:
+            files = folder(sandbox.checkpoint_id)
+        tops = [top_mount(top, image / top) for top in content.tops if image is not None]
         return Box(
             sandbox.id,
             sandbox.resources,
-            files=None if sandbox.checkpoint_id is None else folder(sandbox.checkpoint_id),
-            mounts=tuple(
-                Mount(
-                    attached.name,
-                    attached.path,
-                    attached.read_only,
-                    files=None if attached.base is None else folder(attached.base) / PART,
-                )
-                for attached in sandbox.attachments
+            files=files,
+            mounts=(
+                *tops,
+                *(
+                    Mount(
+                        attached.name,
+                        attached.path,
+                        attached.read_only,
+                        files=None if attached.base is None else folder(attached.base) / PART,
+                    )
+                    for attached in sandbox.attachments
+                ),
             ),
         )
 
@@ -250,13 +292,13 @@ class PlatformCore:
         """End every sandbox and forget all but the API key and the time."""
         ended = self.sandboxes.clear()
         self.volumes.clear()
-        checkpoints = self.checkpoints
+        checkpoints, images = self.checkpoints, self.images
         self.faults.clear()
         self._host.builds.clear()
         self.lans.clear()
         self._storage.clear()
         self._begin()
-        await asyncio.gather(checkpoints.clear(), self._gone(ended))
+        await asyncio.gather(checkpoints.clear(), images.clear(), self._gone(ended))
 
     def pause(self, sandbox_id: str) -> None:
         """Move a sandbox from RUNNING to PAUSED.
@@ -298,7 +340,8 @@ class PlatformCore:
             rest.push_async_callback(self._storage.close)
             rest.push_async_callback(self.tasks.close, 1.0)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._gone(ended), _CLOSE_SECONDS)
+                ends = asyncio.gather(self._gone(ended), self.images.stop())
+                await asyncio.wait_for(ends, _CLOSE_SECONDS)
 
     async def saved(self) -> None:
         """Wait until everything that happened so far would survive a crash."""

@@ -24,6 +24,7 @@ from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.faults import FaultRule
 from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
+from prime_local.images import routes as image_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.spoiling import abort, reset, send_spoiled
@@ -55,6 +56,7 @@ class PlatformServer:
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
             **checkpoint_routes.HANDLERS,
+            **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,
             **jobs.HANDLERS,
             **network_routes.HANDLERS,

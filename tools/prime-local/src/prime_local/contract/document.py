@@ -51,8 +51,15 @@ class RouteMatch:
 class _Path:
     segments: tuple[str, ...]
     operations: dict[str, Operation]
+    greedy: int | None = None  # place of the parameter that may hold slashes
 
     def match(self, segments: list[str]) -> dict[str, str] | None:
+        if self.greedy is not None:
+            end = self.greedy + len(segments) - len(self.segments) + 1
+            taken = segments[self.greedy : end]
+            if len(taken) < 1 or not all(taken):
+                return None
+            segments = [*segments[: self.greedy], "/".join(taken), *segments[end:]]
         found = {}
         for template, actual in zip(self.segments, segments, strict=True):
             if template.startswith("{"):
@@ -71,6 +78,7 @@ class Contract:
         self.document = document
         self.operations: dict[str, Operation] = {}
         self._paths: dict[tuple[str, int], list[_Path]] = defaultdict(list)
+        self._greedy: dict[str, list[_Path]] = defaultdict(list)
         for template, item in document["paths"].items():
             self._add_path(template, item)
         for paths in self._paths.values():
@@ -92,6 +100,9 @@ class Contract:
             self.operations[operation.id] = operation
         segments = tuple(template.strip("/").split("/"))
         self._paths[service, len(segments)].append(_Path(segments, operations))
+        place = _greedy_place(segments, operations)
+        if place is not None:
+            self._greedy[service].append(_Path(segments, operations, place))
 
     def find(self, service: str, method: str, raw_path: str) -> RouteMatch | None:
         """Find the operation for a percent-encoded path, or None when no path matches."""
@@ -101,6 +112,11 @@ class Contract:
             if parameters is not None:
                 allowed = tuple(sorted(path.operations))
                 return RouteMatch(path.operations.get(method), parameters, allowed)
+        for path in self._greedy.get(service, ()):
+            operation = path.operations.get(method)
+            parameters = path.match(segments) if operation is not None else None
+            if parameters is not None:
+                return RouteMatch(operation, parameters, (method,))
         return None
 
     def resolve(self, node: JsonObject) -> JsonObject:
@@ -113,6 +129,15 @@ class Contract:
             target = target[part]
         resolved: JsonObject = target
         return resolved
+
+
+def _greedy_place(segments: tuple[str, ...], operations: dict[str, Operation]) -> int | None:
+    """Return the place of the segment whose parameter may hold slashes, if there is one."""
+    for operation in operations.values():
+        for parameter in operation.spec["parameters"]:
+            if parameter.get("x-greedy"):
+                return segments.index(f"{{{parameter['name']}}}")
+    return None
 
 
 def _service_of(item: JsonObject, default: str = CONTROL) -> str:

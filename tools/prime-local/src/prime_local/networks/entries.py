@@ -77,7 +77,9 @@ def _read_host(text: str) -> str | IPv4Network:
     except UnicodeError:
         name = ""
     labels = name.split(".")
-    if len(star + name) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, labels)):
+    # IDNA makes plain digits of others, such as superscripts, but a number is no name.
+    numeric = labels[-1].isdecimal()
+    if numeric or len(star + name) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, labels)):
         raise ValueError("not a host name")
     return star + name
 

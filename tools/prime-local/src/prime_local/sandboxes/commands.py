@@ -18,6 +18,7 @@ class Command:
         cwd: its directory.
         user: its account.
         stdin: what it reads.
+        building: lets root do to files and accounts what builds of images do, such as chown.
     """
 
     argv: tuple[str, ...]
@@ -25,6 +26,7 @@ class Command:
     cwd: str | None = None
     user: str | None = None
     stdin: Stdin = "none"
+    building: bool = False
 
     @property
     def in_terminal(self) -> bool:

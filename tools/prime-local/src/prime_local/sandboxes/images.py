@@ -17,14 +17,18 @@ def names_other_registry(reference: str) -> bool:
     return "." in host or ":" in host or host == "localhost"
 
 
-def is_simulated(reference: str) -> bool:
-    """Say whether sandboxes of this image start: Docker Hub's official python and debian do."""
+def hub_path(reference: str) -> str:
+    """Return a Docker Hub reference without host, digest and the `library/` of official images."""
     path = reference.partition("@")[0]
     host, slash, rest = path.partition("/")
     if slash and host in _HUB_HOSTS:
         path = rest
-    repository = path.removeprefix("library/").partition(":")[0]
-    return repository in _SIMULATED
+    return path.removeprefix("library/")
+
+
+def is_simulated(reference: str) -> bool:
+    """Say whether sandboxes of this image start: Docker Hub's official python and debian do."""
+    return hub_path(reference).partition(":")[0] in _SIMULATED
 
 
 class ImageBuilds:

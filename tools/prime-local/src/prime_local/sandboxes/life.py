@@ -7,13 +7,15 @@ import contextlib
 import itertools
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from prime_local.clock import PlatformClock, Timer
 from prime_local.identifiers import Identifiers
+from prime_local.images.record import Content, as_the_image_says
 from prime_local.sandboxes.commands import Command, CommandFault, shell_exit_code
 from prime_local.sandboxes.deliveries import Deliveries
-from prime_local.sandboxes.images import ImageBuilds, is_simulated
+from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, Isolation, IsolationError
 from prime_local.sandboxes.processes import RunningProcess
 from prime_local.sandboxes.record import Attachment, Sandbox, Status
@@ -42,6 +44,9 @@ class Host:
         session_retention: for how many seconds on the platform clock; None for ever.
         begin_network: brings a sandbox's network rules into force before it runs; returns what to
             wait for, None for nothing.
+        content: says what the image of a sandbox holds; None when there is no such image.
+        hold: keeps the files of an image while they are copied.
+        is_built: says whether an image needs no build at its first use.
         box: says what a sandbox is made of.
         on_change: told whenever a record has changed.
         on_end: told once when a sandbox has reached a final state, and whether by a delete.
@@ -58,7 +63,10 @@ class Host:
     retained_sessions: int
     session_retention: float | None
     begin_network: Callable[[SandboxLife], Awaitable[None] | None]
-    box: Callable[[Sandbox], Box]
+    content: Callable[[Sandbox], Content | None]
+    hold: Callable[[Content], AbstractContextManager[None]]
+    is_built: Callable[[str], bool]
+    box: Callable[[Sandbox, Content], Box]
     on_change: Callable[[Sandbox], None]
     on_end: Callable[[Sandbox, bool], None]
 
@@ -90,6 +98,7 @@ class SandboxLife:
         self._launches: set[asyncio.Task[RunningProcess]] = set()
         self._opening: asyncio.Task[None] | None = None
         self._machine_used = False
+        self._settings = Content().settings
         self._clean_up_task: asyncio.Task[None] | None = None
 
     @property
@@ -105,7 +114,9 @@ class SandboxLife:
 
     def begin(self) -> None:
         """Start on the way to RUNNING; to be called once."""
-        build = self._host.builds.pending(self.record.docker_image)
+        build = None
+        if not self._host.is_built(self.record.docker_image):
+            build = self._host.builds.pending(self.record.docker_image)
         if build is None:
             self._stage = self._host.clock.call_later(0, self._provision)
         else:
@@ -269,21 +280,26 @@ class SandboxLife:
 
     def _boot(self) -> None:
         record = self.record
-        if not is_simulated(record.docker_image):
+        content = self._host.content(record)
+        if content is None:
             message = f"Failed to pull image {record.docker_image}"
             self.end(Status.ERROR, error=("IMAGE_PULL_FAILED", message))
             return
-        opening = self._host.isolation.open(self._host.box(record), self._in_trouble)
+        self._settings = content.settings
+        opening = self._host.isolation.open(self._host.box(record, content), self._in_trouble)
         if opening is None:
             self._host.begin_network(self)
             self._run()
         else:
             self._machine_used = True
-            self._opening = self._host.tasks.start(self._open(opening))
+            held = ExitStack()
+            held.enter_context(self._host.hold(content))
+            self._opening = self._host.tasks.start(self._open(opening, held))
 
-    async def _open(self, opening: Awaitable[None]) -> None:
+    async def _open(self, opening: Awaitable[None], held: ExitStack) -> None:
         try:
-            await opening
+            with held:
+                await opening
             if (connecting := self._host.begin_network(self)) is not None:
                 await connecting
         except IsolationError as error:
@@ -334,8 +350,8 @@ class SandboxLife:
 
     async def _launch_command(self, command: Command, tree: str) -> RunningProcess:
         record = self.record
-        environment = {**(record.environment_vars or {}), **record.secrets, **command.env}
-        return await self._launch(replace(command, env=environment), tree)
+        variables = {**(record.environment_vars or {}), **record.secrets}
+        return await self._launch(as_the_image_says(command, self._settings, variables), tree)
 
     async def _run_session(self, name: str, session: CommandSession, timeout: float | None) -> None:
         deadline = None

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from prime_local.sandboxes.commands import Command, CommandFault
+from prime_local.sandboxes.isolation.view import PYTHON, SEARCH_PATH
 from prime_local.sandboxes.job_files import JobFiles
 from prime_local.sandboxes.removal import remove_tree
 from prime_local.sandboxes.terminals import Stdin, TerminalSize
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from prime_local.sandboxes.isolation.base import Box, OnTrouble
     from prime_local.sandboxes.isolation.filling import Filler
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CHUNK_BYTES = 32 * 1024
 _DRAIN_SECONDS = 0.2
 # dash and busybox limit processes with -p, bash with -u. A lower limit of ours stays, silently.
@@ -135,14 +135,16 @@ class ProcessMode:
     def environment(self, sandbox_id: str, extra: Mapping[str, str], tree: str) -> dict[str, str]:
         """Return a command's whole environment; nothing of the platform's own leaks into it."""
         folders = self.folders(sandbox_id)
+        # An image's PATH names the interpreter where isolated sandboxes have it.
+        path = extra.get("PATH", SEARCH_PATH).replace(f"{PYTHON}/bin", str(self._bin))
         return {
-            "PATH": f"{self._bin}:{SYSTEM_PATH}",
             "HOME": str(folders.home),
             "USER": self._account,
             "LOGNAME": self._account,
             "TMPDIR": str(folders.temporary),
             "LANG": "C.UTF-8",
             **extra,
+            "PATH": path,
             "PRIME_LOCAL_SANDBOX": sandbox_id,
             TREE_VARIABLE: tree,
         }

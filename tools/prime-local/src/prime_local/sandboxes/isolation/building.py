@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_local.sandboxes.isolation import kernel
+from prime_local.sandboxes.isolation.accounts import MOST_ACCOUNTS
 from prime_local.sandboxes.isolation.cgroups import PlatformGroups
 from prime_local.sandboxes.isolation.view import (
     OWN_FOLDERS,
@@ -25,16 +26,17 @@ from prime_local.sandboxes.isolation.view import (
 # A sandbox's own /etc/hosts, in its folder.
 HOSTS = "hosts"
 _SYSTEM_HOSTS = "/etc/hosts"
-_NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup")
+_NAMESPACES = ("pid", "net", "ipc", "uts", "cgroup")
 # Process 1 of a sandbox: bash reaps every orphan, and cannot be killed from inside. It waits on
 # a pipe whose both ends are its own. It says on descriptor 3 that all is set up.
 _FIRST_PROCESS = """
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE
 echo >&3
-exec 2>&1 3>&- 4>&-
+exec 2>&1 3>&- 4>&- 5>&-
 while :; do read -r; done
 """
 _FIRST_FREE_DESCRIPTOR = 16
+_FIRST_EXTRA = 5
 
 
 @dataclass(frozen=True)
@@ -133,14 +135,19 @@ class Builder:
         arguments += _own_hosts(folder, sandbox, "--ro-bind" if self._groups is None else "--bind")
         for name in _NAMESPACES:
             arguments.append(f"--unshare-{name}")
+        # Where there is only one's own account to know, bubblewrap makes the user namespace.
+        accounts = self._groups is not None
+        arguments += ["--userns", str(_FIRST_EXTRA)] if accounts else ["--unshare-user"]
         arguments += ["--uid", "0", "--gid", "0", "--hostname", sandbox, "--chdir", "/"]
         arguments += ["--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1"]
         arguments += ["--info-fd", "4", "--", "/bin/bash", "--norc", "-c", _FIRST_PROCESS]
 
-        def prepare() -> None:
-            if self._groups is not None:
-                self._groups.join(sandbox)
-                _mount_overlay(folder)
+        def prepare() -> Sequence[int]:
+            if self._groups is None:
+                return ()
+            self._groups.join(sandbox)
+            _mount_overlay(folder)
+            return (kernel.new_user_namespace(MOST_ACCOUNTS),)
 
         return _spawn([self._bubblewrap, *arguments], prepare)
 
@@ -163,7 +170,13 @@ def _mount_overlay(folder: Path) -> None:
     kernel.mount("overlay", "merged", "overlay", flags, layers)
 
 
-def _spawn(words: Sequence[str], prepare: Callable[[], None]) -> Unfinished:
+def _spawn(words: Sequence[str], prepare: Callable[[], Sequence[int]]) -> Unfinished:
+    """Start bubblewrap.
+
+    Args:
+        words: its command line.
+        prepare: called before, in its process; returns descriptors for it from 5 on.
+    """
     keep_read, keep_write = os.pipe()
     ready, ready_write = os.pipe()
     info, info_write = os.pipe()
@@ -175,8 +188,7 @@ def _spawn(words: Sequence[str], prepare: Callable[[], None]) -> Unfinished:
         try:
             kernel.die_with(parent)
             kernel.forget_keys()
-            prepare()
-            _arrange(theirs)
+            _arrange((*theirs, *prepare()))
             os.execve(words[0], list(words), {})
         except BaseException as error:
             with contextlib.suppress(OSError):

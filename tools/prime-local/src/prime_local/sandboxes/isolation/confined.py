@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from prime_local.sandboxes.commands import Command, CommandFault
+from prime_local.sandboxes.isolation.accounts import ROOT, Account, find_account
 from prime_local.sandboxes.isolation.base import Box, IsolationError, OnTrouble
 from prime_local.sandboxes.isolation.cgroups import PROCESSES, PlatformGroups, remove_groups
 from prime_local.sandboxes.isolation.filling import GIB, Filler
@@ -23,13 +25,13 @@ from prime_local.sandboxes.isolation.launching import JsonObject, LauncherLink, 
 from prime_local.sandboxes.isolation.links import LauncherLinks
 from prime_local.sandboxes.isolation.view import (
     OWN_FOLDERS,
-    PYTHON,
+    SEARCH_PATH,
     UPPER,
     WORKSPACE,
     is_system_path,
     volume_folder,
 )
-from prime_local.sandboxes.processes import SYSTEM_PATH, RunningProcess, install_interpreter
+from prime_local.sandboxes.processes import RunningProcess, install_interpreter
 from prime_local.sandboxes.removal import remove_tree
 from prime_local.sandboxes.terminals import Stdin, TerminalSize
 from prime_local.sandboxes.trees import TREE_VARIABLE, TreeKiller
@@ -38,7 +40,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger("prime_local")
 
-_ACCOUNT = "root"
 # Where programs for networks are, also when the account's PATH leaves that out.
 _TOOLS = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 # More than a machine has processors only makes them wait for each other.
@@ -157,8 +158,7 @@ class ConfinedMode:
     async def launch(
         self, sandbox_id: str, command: Command, tree: str, stdin: Stdin = "none"
     ) -> RunningProcess:
-        if command.user not in (None, _ACCOUNT):
-            raise CommandFault("invalid_argument", f"unknown user {command.user!r}")
+        account = await self._account(sandbox_id, command.user)
         sandbox = self._sandboxes.get(sandbox_id)
         if sandbox is None or sandbox.closing or sandbox.closed.done():
             raise CommandFault("not_found", "the sandbox has ended")
@@ -172,7 +172,9 @@ class ConfinedMode:
         body = {
             "argv": command.argv,
             "cwd": command.cwd,
-            "env": _environment(sandbox_id, command, tree),
+            "env": _environment(sandbox_id, command, tree, account),
+            "account": None if account == ROOT else (account.uid, account.gid, account.groups),
+            "building": command.building and self.name == "full",
         }
         status = os.pipe()
         ours, theirs = _streams(stdin)
@@ -240,6 +242,23 @@ class ConfinedMode:
             await self._launcher.close()
         if self._groups is not None:
             await asyncio.to_thread(remove_groups, self._groups.folders)
+
+    async def _account(self, sandbox_id: str, user: str | None) -> Account:
+        """Return who a command runs as.
+
+        Raises:
+            CommandFault: there is no such account, or this mode knows root alone.
+        """
+        if user in (None, ROOT.name):
+            return ROOT
+        found = None
+        if self.name == "full":
+            layers = (self._folder(sandbox_id) / UPPER, Path("/"))
+            find = functools.partial(find_account, layers, user)
+            found = await asyncio.get_running_loop().run_in_executor(self._executor, find)
+        if found is None:
+            raise CommandFault("invalid_argument", f"unknown user {user!r}")
+        return found
 
     def _folder(self, sandbox_id: str) -> Path:
         return self._root / "sandboxes" / sandbox_id
@@ -325,12 +344,12 @@ class ConfinedMode:
         await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
 
-def _environment(sandbox_id: str, command: Command, tree: str) -> dict[str, str]:
+def _environment(sandbox_id: str, command: Command, tree: str, account: Account) -> dict[str, str]:
     return {
-        "PATH": f"{PYTHON}/bin:{SYSTEM_PATH}",
-        "HOME": "/root",
-        "USER": _ACCOUNT,
-        "LOGNAME": _ACCOUNT,
+        "PATH": SEARCH_PATH,
+        "HOME": account.home,
+        "USER": account.name,
+        "LOGNAME": account.name,
         "TMPDIR": "/tmp",
         "LANG": "C.UTF-8",
         **command.env,

@@ -42,12 +42,20 @@ class EntryRefused(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A command to run; `file_bytes` is the size that no file it writes may exceed."""
+    """A command to run.
+
+    Args:
+        file_bytes: the size that no file it writes may exceed.
+        account: uid, gid and groups to run as; None for root.
+        building: whether it may do to files and accounts what builds do.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: str | None
     file_bytes: int
+    account: tuple[int, int, Sequence[int]] | None = None
+    building: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,8 @@ class Entrance:
             join_groups()
             kernel.forget_keys()
             kernel.setns(inmate, kernel.EVERY_NAMESPACE)
-            self._capabilities.drop()
+            kept = kernel.BUILD_CAPABILITIES if program.building and not program.account else ()
+            self._capabilities.drop(lambda: _become(program.account), kept)
             # A new pid namespace holds only from the next child on, and that child's parent
             # ends at once, so that the launcher adopts it.
             child = os.fork()
@@ -145,6 +154,14 @@ def _in_child(work: Callable[[], bytes]) -> bytes:
     if not answer.startswith(b"="):
         raise EntryRefused(answer[1:].decode(errors="replace"))
     return answer[1:]
+
+
+def _become(account: tuple[int, int, Sequence[int]] | None) -> None:
+    if account is not None:
+        uid, gid, groups = account
+        os.setgroups(list(groups))
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
 
 
 def _run(program: Program, streams: Streams) -> None:

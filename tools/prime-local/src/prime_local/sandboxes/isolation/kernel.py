@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import signal
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -54,6 +55,40 @@ def unshare(flags: int) -> None:
     _checked(_unshare(flags), "unshare")
 
 
+def new_user_namespace(most: int) -> int:
+    """Make a user namespace that knows this machine's accounts under their own numbers.
+
+    Args:
+        most: how many, from 0 on; no more than this process knows itself.
+
+    Returns a descriptor of it, which must be closed.
+    """
+    made, tell_made = os.pipe()
+    finish, tell_finish = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            unshare(CLONE_NEWUSER)
+            os.write(tell_made, b"1")
+            os.close(tell_finish)
+            os.read(finish, 1)
+        finally:
+            os._exit(0)
+    os.close(tell_made)
+    try:
+        if not os.read(made, 1):
+            raise OSError("no user namespace can be made")
+        for name in ("uid_map", "gid_map"):
+            inside, _, length = Path(f"/proc/self/{name}").read_text().split()[:3]
+            count = min(most, int(length) if inside == "0" else 1)
+            Path(f"/proc/{child}/{name}").write_text(f"0 0 {count}")
+        return os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        for descriptor in (made, finish, tell_finish):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+
 def setns(descriptor: int, flags: int) -> None:
     """Join the namespaces of the process behind a pidfd."""
     _checked(_setns(descriptor, flags), "setns")
@@ -96,6 +131,10 @@ def hide_from_peers() -> None:
     _control(_PR_SET_DUMPABLE, 0)
 
 
+# CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID and SETUID: what builds do to files and accounts.
+BUILD_CAPABILITIES = frozenset({0, 1, 3, 4, 6, 7})
+
+
 class Capabilities:
     """What root may do beyond its own files, to be given up for good."""
 
@@ -103,14 +142,21 @@ class Capabilities:
         self._last = int(_LAST_CAPABILITY.read_text())
         # A version and a process, 0 for oneself; effective, permitted and inheritable, twice each.
         self._header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-        self._none = (ctypes.c_uint32 * 6)()
 
-    def drop(self) -> None:
-        """Give up every capability, and the way to gain one by executing a program."""
+    def drop(self, become: Callable[[], None], kept: Collection[int] = ()) -> None:
+        """Give up every capability, and the way to gain one by executing a program.
+
+        Args:
+            become: called while all can still be used, to change the account.
+            kept: capabilities to keep, all of them below 32; for root alone.
+        """
         _control(_PR_SET_NO_NEW_PRIVS, 1)
         for number in range(self._last + 1):
-            _control(_PR_CAPBSET_DROP, number)
-        _checked(_capset(self._header, self._none), "capset")
+            if number not in kept:
+                _control(_PR_CAPBSET_DROP, number)
+        become()
+        mask = sum(1 << number for number in kept)
+        _checked(_capset(self._header, (ctypes.c_uint32 * 6)(mask, mask)), "capset")
 
 
 def _control(option: int, value: int) -> None:

@@ -182,7 +182,14 @@ class Launcher:
             return
         with open(body, "rb", closefd=False) as file:
             wanted = json.load(file)
-        program = Program(wanted["argv"], wanted["env"], wanted["cwd"], inmate.file_bytes)
+        program = Program(
+            wanted["argv"],
+            wanted["env"],
+            wanted["cwd"],
+            inmate.file_bytes,
+            wanted["account"],
+            wanted["building"],
+        )
         stdin = self._null if stdin is None else stdin
         streams = Streams(stdin, stdout, stderr, status, terminal)
         try:

@@ -18,6 +18,7 @@ _PACKAGES = Path("/var/lib/dpkg")
 # Where a sandbox works, and where it finds `python`.
 WORKSPACE = "/workspace"
 PYTHON = "/run/prime-local/python"
+SEARCH_PATH = f"{PYTHON}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What a sandbox with a bare root may write to, with modes.
 OWN_FOLDERS = {"tmp": 0o1777, "root": 0o700, WORKSPACE[1:]: 0o755}
 # The layer of an overlay that holds what a sandbox has changed.

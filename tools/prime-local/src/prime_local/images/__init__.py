@@ -1,0 +1,1 @@
+"""Images: their builds, their records and their routes."""
