@@ -21,11 +21,25 @@ pytestmark = pytest.mark.usefixtures("quick_retries")
 def down_host() -> HostHealth:
     """The health of a host that answered once and failed three times since."""
     health = HostHealth()
-    health.answered()
+    health.answered(time.monotonic())
     for _ in range(3):
         health.failed()
     assert health.down
     return health
+
+
+def test_an_answer_from_before_the_outage_does_not_end_it() -> None:
+    sent = time.monotonic()
+    time.sleep(0.001)
+
+    async def main() -> tuple[bool, bool]:
+        health = down_host()
+        health.answered(sent)
+        before = health.down
+        health.answered(time.monotonic())
+        return before, health.down
+
+    assert asyncio.run(main()) == (True, False)
 
 
 def create(transport: AsyncTransport, timeout: float = 10.0) -> asyncio.Future[object]:
@@ -159,7 +173,7 @@ async def test_the_first_answer_lets_everybody_go_on() -> None:
     deadline = asyncio.get_running_loop().time() + 5
     waits = [asyncio.ensure_future(health.wait(deadline)) for _ in range(50)]
     await asyncio.sleep(0)
-    health.answered()
+    health.answered(time.monotonic())
     assert not health.down
     started = time.monotonic()
     assert await asyncio.gather(*waits) == [True] * 50
@@ -205,11 +219,11 @@ async def test_a_probe_whose_call_vanishes_does_not_end_the_probing() -> None:
 
 async def test_failures_far_apart_are_no_outage() -> None:
     health = HostHealth()
-    health.answered()
+    health.answered(time.monotonic())
     for _ in range(10):
         health.failed()
         health.failed()
-        health.answered()
+        health.answered(time.monotonic())
     assert not health.down
 
 

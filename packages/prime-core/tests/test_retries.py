@@ -194,7 +194,7 @@ def test_throttling_is_said_once_in_thirty_seconds(caplog: pytest.LogCaptureFixt
 
 async def test_a_host_that_is_down_is_waited_for_without_a_charge() -> None:
     health = HostHealth()
-    health.answered()
+    health.answered(time.monotonic())
     for _ in range(3):
         health.failed()
     quota = RetryQuota()
@@ -207,5 +207,5 @@ async def test_a_host_that_is_down_is_waited_for_without_a_charge() -> None:
         assert budgets.delay == 0.0
     assert not grant(budgets, lost(), health=health, left=0.0)
     assert not grant(retries(POKE), lost(), health=health), "it may have arrived"
-    health.answered()
+    health.answered(time.monotonic())
     await asyncio.sleep(0)

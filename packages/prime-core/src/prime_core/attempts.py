@@ -84,11 +84,11 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
         if result.unavailable:
             health.failed()
         elif result.error.status_code is not None:
-            health.answered()
+            health.answered(began)
         status: object = result.error.status_code or type(result.error).__name__
     else:
         call.unresolved = False
-        health.answered()
+        health.answered(began)
         status = "ok"
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug(

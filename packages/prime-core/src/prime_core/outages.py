@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 
 from prime_core.deadlines import wait_until
@@ -25,21 +26,27 @@ LONGEST_PROBE_DELAY = 1.0
 class HostHealth:
     """Whether one host answers, on one event loop."""
 
-    __slots__ = ("_answered", "_failures", "_probes", "_timer", "_waiters", "down")
+    __slots__ = ("_answered", "_down_since", "_failures", "_probes", "_timer", "_waiters", "down")
 
     def __init__(self) -> None:
         self.down = False
         self._answered = False
         self._failures = 0
+        self._down_since = 0.0
         self._probes = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def answered(self) -> None:
-        """Notes an answer of the host: it is up, and everybody may go on."""
+    def answered(self, sent: float) -> None:
+        """Notes an answer of the host: it is up, and everybody may go on.
+
+        Args:
+            sent: when the request was sent, on ``time.monotonic()``. One from before the host
+                went down says nothing of now: a slow host still answers what it had accepted.
+        """
         self._failures = 0
         self._answered = True
-        if self.down:
+        if self.down and sent >= self._down_since:
             self.down = False
             self._probes = 0
             if self._timer is not None:
@@ -52,7 +59,9 @@ class HostHealth:
         """Notes that the host could not be reached or said that it is unavailable."""
         self._failures += 1
         if self._answered and self._failures >= FAILURES_UNTIL_DOWN:
-            self.down = True
+            if not self.down:
+                self.down = True
+                self._down_since = time.monotonic()
             self._schedule_probe()
 
     async def wait(self, deadline: float) -> bool:
