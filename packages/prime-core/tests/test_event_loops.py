@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from raw_server import RawServer, answer, silence
 from rows import CREATE, POKE, READ
 from transports import Connect, transport_to
 
+from prime_core import sync
 from prime_core.errors import APIConnectionError, RateLimitError
 
 DESCRIPTORS = "/proc/self/fd"
@@ -183,13 +184,20 @@ async def test_a_throttled_call_whose_client_is_closed_keeps_the_platforms_pace(
     assert len(server.requests) <= 6
 
 
-def test_a_client_that_is_forgotten_warns_and_closes_its_connections(server: RawServer) -> None:
+@pytest.mark.parametrize("run_it", [asyncio.run, sync.run], ids=["own loop", "loop thread"])
+@pytest.mark.parametrize("in_a_cycle", [False, True])
+def test_a_client_that_is_forgotten_warns_and_closes_its_connections(
+    server: RawServer, run_it: Callable[[Coroutine[Any, Any, None]], None], in_a_cycle: bool
+) -> None:
     async def main() -> None:
-        await transport_to(server.url, user_agent="prime-x/1").request(READ)
+        transport = transport_to(server.url, user_agent="prime-x/1")
+        await transport.request(READ)
+        if in_a_cycle:
+            vars(transport)["itself"] = transport
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        asyncio.run(main())
+        run_it(main())
         gc.collect()
     texts = [str(found.message) for found in caught if found.category is ResourceWarning]
     assert len(texts) == 1, "aiohttp and asyncio have nothing to add"

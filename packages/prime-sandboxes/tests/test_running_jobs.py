@@ -49,8 +49,8 @@ async def test_many_runs_share_their_questions(
     ]
     statuses = await asyncio.gather(*runs)
     assert [int(status.stdout or "") for status in statuses] == list(range(20)) * 6
-    # 120 jobs travel in two batches; three or four looks each, some while jobs still start.
-    assert platform.ledger()["requests"][BATCH] <= 16
+    # 120 jobs travel in two batches; a few looks each, some while jobs still start.
+    assert platform.ledger()["requests"][BATCH] <= 30
 
 
 async def test_at_its_deadline_a_job_is_killed_with_its_group(

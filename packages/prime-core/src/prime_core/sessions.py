@@ -47,6 +47,10 @@ DNS_CACHE = 300
 # Descriptors kept back for the control pool's peers: files, pipes, other libraries' sockets.
 DESCRIPTOR_RESERVE = 64
 
+# Held until they are closed: the garbage collector would have aiohttp close them on whichever
+# thread it runs on, while the loop's own thread may use them.
+_open: set[aiohttp.BaseConnector] = set()
+
 
 @dataclass
 class LoopState:
@@ -107,6 +111,10 @@ class LoopStates:
         session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
         )
+        for left in list(_open):
+            if left._loop.is_closed():
+                _close_idle(left)
+        _open.add(connector)
         # aiohttp would silently send GET and DELETE again after a dropped connection: then a
         # delete that was done answers 404 to what looks like a first attempt.
         session._retry_connection = False
@@ -132,6 +140,8 @@ class LoopStates:
         here = asyncio.get_running_loop()
         for loop, state in self._states.pop_all():
             if loop is here:
+                if state.session.connector is not None:
+                    _open.discard(state.session.connector)
                 await state.session.close()
             else:
                 _dispose(loop, state)
@@ -160,6 +170,7 @@ def _dispose(loop: asyncio.AbstractEventLoop, state: LoopState) -> None:
 
 
 def _close_idle(connector: aiohttp.BaseConnector) -> None:
+    _open.discard(connector)
     connections = [protocol for pool in connector._conns.values() for protocol, _ in pool]
     connector._conns.clear()
     for protocol in connections:
