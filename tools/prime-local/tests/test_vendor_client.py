@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -178,9 +178,25 @@ def test_vendors_client_builds_copies_changes_and_deletes_images(
         assert use(vendor_python, platform, tmp_path, "vendor_images.py") == IMAGES_SEEN
 
 
-def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> object:
+@pytest.mark.timeout(INSTALL_SECONDS + 2 * USE_SECONDS)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_vendors_client_can_do_whatever_it_offers(
+    vendor_python: Path, tmp_path: Path, platform_of_mode: PlatformOfMode, kind: str
+) -> None:
+    # A mode with mounts: volumes and absolute paths need them.
+    platform = platform_of_mode("bwrap")
+    platform.reset()
+    seen = use(vendor_python, platform, tmp_path, "vendor_scenario.py", kind)
+    assert len(seen["calls"]) >= 40
+    assert set(seen["offered"]) <= set(seen["calls"])
+    assert platform.ledger()["sandboxes"]["live"] == 0
+    platform.check_contract()
+
+
+def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> Any:
     done = subprocess.run(
         [str(python), str(HERE / "programs" / program), *words],
+        cwd=home,
         env={"PATH": os.environ["PATH"], "HOME": str(home), **platform.env},
         capture_output=True,
         text=True,
