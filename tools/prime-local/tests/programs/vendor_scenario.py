@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gzip
 import inspect
 import io
@@ -299,7 +300,7 @@ async def images(client: Any, images: Any, api: Any) -> None:
     over = ("COMPLETED", "FAILED", "CANCELLED")
     for begun in (build, await images.transfer_image("debian:12", owner_scope="platform")):
         ended = await until(
-            lambda begun=begun: images.get_build_status(begun.build_id),
+            functools.partial(images.get_build_status, begun.build_id),
             lambda found: found["status"] in over,
         )
         equal(ended["status"], "COMPLETED")
