@@ -29,7 +29,7 @@ SHARED = Path(os.environ.get("PRIME_SHARED") or ROOT.parent / "shared")
 DOCUMENTATION = SHARED / "docs" / "platform-docs.txt"
 RUNNER = Path(__file__).with_name("programs") / "run_snippet.py"
 SNIPPET_SECONDS = 30
-# Fences may be indented or quoted; a fence ends with as many ticks as it began.
+# Blocks may be indented or quoted.
 FENCE = re.compile(r"(?P<margin>[ \t>]*)(?P<ticks>```+)[ \t]*(?P<language>\w*)")
 
 pytestmark = [
@@ -45,12 +45,13 @@ def python_snippets(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         fence = FENCE.match(line)
         if ticks:
-            if fence is not None and line.strip(" \t>") == ticks:
+            if fence is not None and re.fullmatch(f"{ticks}`*", line.strip(" \t>")):
                 if language in ("python", "py"):
-                    yield page, "\n".join(block) + "\n"
+                    yield page, "".join(f"{line}\n" for line in block)
                 ticks = ""
             else:
-                block.append(line.removeprefix(margin))
+                # A quoted line that is empty has no blank after its mark.
+                block.append(line.removeprefix(margin) if line != margin.rstrip() else "")
         elif fence is not None:
             margin, ticks, language = fence.group("margin", "ticks", "language")
             block = []
@@ -96,6 +97,15 @@ def platform_for() -> Iterator[PlatformFor]:
             return platform
 
         yield find
+
+
+def test_blocks_are_found_wherever_they_stand() -> None:
+    text = "Source: https://docs.example/a/b\n```python Python theme={null}\nif x:\n    y\n```\n"
+    text += (
+        "```bash\n# Source: no\n```\n> ```py\n> x\n>\n>   y\n> ```\n  ````python\n  ```\n  ````\n"
+    )
+    found = ["if x:\n    y\n", "x\n\n  y\n", "```\n"]
+    assert list(python_snippets(text)) == [("a/b", code) for code in found]
 
 
 def test_the_text_is_read_whole() -> None:
