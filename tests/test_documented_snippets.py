@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from code_blocks import python_blocks
 from documented_snippets import NOT_YET, SNIPPETS, Snippet
 
 from prime_local import PlatformProcess
@@ -29,8 +30,6 @@ SHARED = Path(os.environ.get("PRIME_SHARED") or ROOT.parent / "shared")
 DOCUMENTATION = SHARED / "docs" / "platform-docs.txt"
 RUNNER = Path(__file__).with_name("programs") / "run_snippet.py"
 SNIPPET_SECONDS = 30
-# Blocks may be indented or quoted.
-FENCE = re.compile(r"(?P<margin>[ \t>]*)(?P<ticks>```+)[ \t]*(?P<language>\w*)")
 
 pytestmark = [
     pytest.mark.skipif(not DOCUMENTATION.is_file(), reason="the documentation is not here"),
@@ -38,32 +37,11 @@ pytestmark = [
 ]
 
 
-def python_snippets(text: str) -> Iterator[tuple[str, str]]:
-    """Yield page and code of each Python block of a documentation text."""
-    page = margin = ticks = language = ""
-    block: list[str] = []
-    for line in text.splitlines():
-        fence = FENCE.match(line)
-        if ticks:
-            if fence is not None and re.fullmatch(f"{ticks}`*", line.strip(" \t>")):
-                if language in ("python", "py"):
-                    yield page, "".join(f"{line}\n" for line in block)
-                ticks = ""
-            else:
-                # A quoted line that is empty has no blank after its mark.
-                block.append(line.removeprefix(margin) if line != margin.rstrip() else "")
-        elif fence is not None:
-            margin, ticks, language = fence.group("margin", "ticks", "language")
-            block = []
-        elif line.startswith("Source: "):
-            page = line.partition("://")[2].partition("/")[2]
-
-
 def documented() -> dict[str, str]:
     """The snippets that concern sandboxes, by page and number on it."""
     found: dict[str, str] = {}
     numbers: Counter[str] = Counter()
-    for page, code in python_snippets(DOCUMENTATION.read_text("utf-8")):
+    for page, code in python_blocks(DOCUMENTATION.read_text("utf-8")):
         numbers[page] += 1
         if page.startswith("sandboxes/") or "prime_sandboxes" in code:
             found[f"{page} {numbers[page]}"] = code
@@ -105,13 +83,13 @@ def test_blocks_are_found_wherever_they_stand() -> None:
         "```bash\n# Source: no\n```\n> ```py\n> x\n>\n>   y\n> ```\n  ````python\n  ```\n  ````\n"
     )
     found = ["if x:\n    y\n", "x\n\n  y\n", "```\n"]
-    assert list(python_snippets(text)) == [("a/b", code) for code in found]
+    assert list(python_blocks(text)) == [("a/b", code) for code in found]
 
 
 def test_the_text_is_read_whole() -> None:
     text = DOCUMENTATION.read_text("utf-8")
     fences = re.findall(r"^[ \t>]*```+[ \t]*py", text, re.MULTILINE)
-    assert len(list(python_snippets(text))) == len(fences)
+    assert len(list(python_blocks(text))) == len(fences)
 
 
 def test_every_snippet_has_an_entry_and_every_entry_a_snippet() -> None:

@@ -49,7 +49,6 @@ LOCAL_FILES = """
 from pathlib import Path
 Path("artifacts").mkdir()
 Path("artifacts/model.bin").write_bytes(bytes(range(256)))
-Path("reports").mkdir()
 made = client.execute_command(sandbox.id, "mkdir -p /workspace && echo a,b > /workspace/report.csv")
 assert made.exit_code == 0, made
 """
