@@ -47,6 +47,21 @@ async def test_reset_forgets_sandboxes_keys_and_counts(client: RawClient) -> Non
     assert ledger["sandboxes"] == {"live": 1, "peak": 1, "created": 1, "deleted": 0}
 
 
+async def test_sandboxes_get_the_ids_they_are_given(client: RawClient) -> None:
+    for ids in ([], ["sbx_123", "<web-sandbox-id>"]):
+        answer = await client.call("POST", "/_local/sandbox-ids", {"ids": ids})
+        assert answer.status == 200
+    first, second = await client.running(), await client.running()
+    assert (first["id"], second["id"]) == ("sbx_123", "<web-sandbox-id>")
+    assert (await client.run(second, "echo there")).stdout == "there\n"
+    assert (await client.call("DELETE", "/api/v1/sandbox/%3Cweb-sandbox-id%3E")).status == 200
+    assert (await client.create())["id"].startswith("sbx_")
+    for wrong in (["sbx_123"], ["a", "a"], ["a/b"], [".."], [""], ["x" * 65], [1], "abc", None):
+        answer = await client.call("POST", "/_local/sandbox-ids", {"ids": wrong})
+        assert answer.status == 422
+    assert (await client.create())["id"].startswith("sbx_")
+
+
 async def test_clock_route_advances_and_refuses_nonsense(client: RawClient) -> None:
     box = await client.running(timeout_minutes=1)
     answer = await client.call("POST", "/_local/clock/advance", {"seconds": 61})

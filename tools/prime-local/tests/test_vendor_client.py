@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from prime_local import PlatformProcess
+from prime_local.contract import load_contract
 
 if TYPE_CHECKING:
     from conftest import PlatformOfMode
@@ -87,6 +88,20 @@ IMAGES_SEEN = {
     "who": "vendor\n",
     "deleted": True,
     "left": [1, 2],
+}
+CURRENT = {
+    operation.id
+    for operation in load_contract().operations.values()
+    if operation.spec.get("x-status") != "legacy"
+}
+# Of live processes, which its sync client has not, it does not need everything.
+UNUSED = {
+    "command_session_connect",
+    "command_session_list",
+    "command_session_send_input",
+    "command_session_send_signal",
+    "command_session_stream_input",
+    "command_session_update",
 }
 # Whatever the contract allows besides what we assume.
 OTHERWISE = [
@@ -178,9 +193,27 @@ def test_vendors_client_builds_copies_changes_and_deletes_images(
         assert use(vendor_python, platform, tmp_path, "vendor_images.py") == IMAGES_SEEN
 
 
-def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> object:
+@pytest.mark.timeout(INSTALL_SECONDS + 2 * USE_SECONDS)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_vendors_client_can_do_whatever_it_offers(
+    vendor_python: Path, tmp_path: Path, platform_of_mode: PlatformOfMode, kind: str
+) -> None:
+    # A mode with mounts: volumes and absolute paths need them.
+    platform = platform_of_mode("bwrap")
+    platform.reset()
+    seen = use(vendor_python, platform, tmp_path, "vendor_scenario.py", kind)
+    assert len(seen["calls"]) >= 40
+    assert set(seen["offered"]) <= set(seen["calls"])
+    ledger = platform.ledger()
+    assert {each for each in CURRENT if each not in ledger["requests"]} <= UNUSED
+    assert ledger["sandboxes"]["live"] == 0
+    platform.check_contract()
+
+
+def use(python: Path, platform: PlatformProcess, home: Path, program: str, *words: str) -> Any:
     done = subprocess.run(
         [str(python), str(HERE / "programs" / program), *words],
+        cwd=home,
         env={"PATH": os.environ["PATH"], "HOME": str(home), **platform.env},
         capture_output=True,
         text=True,

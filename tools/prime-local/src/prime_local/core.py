@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -299,6 +299,14 @@ class PlatformCore:
         self._storage.clear()
         self._begin()
         await asyncio.gather(checkpoints.clear(), images.clear(), self._gone(ended))
+
+    def name_sandboxes(self, ids: Sequence[str]) -> None:
+        """Give the sandboxes that are created next these ids, in this order.
+
+        Raises:
+            ValueError: an id that is taken, given twice, or unfit to name a folder.
+        """
+        self.sandboxes.name_next(ids)
 
     def pause(self, sandbox_id: str) -> None:
         """Move a sandbox from RUNNING to PAUSED.

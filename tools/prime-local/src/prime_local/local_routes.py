@@ -45,6 +45,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
     if route == ("DELETE", "/_local/violations"):
         violations, core.violations = core.violations, []
         return Reply({"violations": violations})
+    if route == ("POST", "/_local/sandbox-ids"):
+        return await _name_sandboxes(core, request)
     if route in (("POST", "/_local/pause"), ("POST", "/_local/resume")):
         return await _switch(core, request)
     if route == ("GET", "/_local/faults"):
@@ -70,6 +72,17 @@ async def _switch(core: PlatformCore, request: web.Request) -> Reply:
             core.resume(sandbox_id)
     except ValueError as error:
         raise PlatformError(409, str(error)) from error
+    return Reply({})
+
+
+async def _name_sandboxes(core: PlatformCore, request: web.Request) -> Reply:
+    ids = (await _body(request)).get("ids")
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise PlatformError(422, "ids must be a list of text")
+    try:
+        core.name_sandboxes(ids)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
     return Reply({})
 
 

@@ -192,6 +192,17 @@ class LocalPlatform:
         """
         await self._core.advance(seconds)
 
+    def name_sandboxes(self, *ids: str) -> None:
+        """Give the sandboxes that are created next these ids, as examples in a text name them.
+
+        Args:
+            ids: in the order of the creations, each at most 64 characters, without a slash.
+
+        Raises:
+            ValueError: an id that is taken, given twice, or unfit.
+        """
+        self._core.name_sandboxes(ids)
+
     def pause(self, sandbox_id: str) -> None:
         """Move a RUNNING sandbox to PAUSED: its gateway is closed, its clocks and commands go on.
 

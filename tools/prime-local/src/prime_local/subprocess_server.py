@@ -129,6 +129,10 @@ class PlatformProcess:
         """Move the platform clock forward by `seconds`, at least 0."""
         self._call("POST", "/_local/clock/advance", {"seconds": seconds})
 
+    def name_sandboxes(self, *ids: str) -> None:
+        """Give the sandboxes that are created next these ids; see `LocalPlatform`."""
+        self._call("POST", "/_local/sandbox-ids", {"ids": ids})
+
     def pause(self, sandbox_id: str) -> None:
         """Move a RUNNING sandbox to PAUSED."""
         self._call("POST", "/_local/pause", {"sandbox_id": sandbox_id})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,7 @@ class SandboxRegistry:
         self._lives: dict[str, SandboxLife] = {}
         self._by_job: dict[str, SandboxLife] = {}
         self._by_key: dict[tuple[Owner, str], _KeyUse] = {}
+        self._given_ids: deque[str] = deque()
         for record in stored:
             self._add(SandboxLife(record, host), None)
 
@@ -141,6 +143,25 @@ class SandboxRegistry:
         """Wait until no ended sandbox has processes left."""
         await asyncio.gather(*(life.gone() for life in self._lives.values()))
 
+    def name_next(self, ids: Sequence[str]) -> None:
+        """Give the sandboxes that are created next these ids, in this order.
+
+        Raises:
+            ValueError: an id that is taken, given twice, or unfit to name a folder.
+        """
+        taken = {*self._lives, *self._given_ids}
+        for sandbox_id in ids:
+            if (
+                not 0 < len(sandbox_id) <= 64
+                or sandbox_id in (".", "..")
+                or set(sandbox_id) & {*"/\0"}
+            ):
+                raise ValueError(f"{sandbox_id!r} cannot be a sandbox's id")
+            if sandbox_id in taken:
+                raise ValueError(f"{sandbox_id} is a sandbox's id already")
+            taken.add(sandbox_id)
+        self._given_ids += ids
+
     def clear(self, reason: str | None = None) -> list[SandboxLife]:
         """End and forget every sandbox; the caller waits until they are `gone`.
 
@@ -177,6 +198,8 @@ class SandboxRegistry:
         return not (life.record.deleted and self._assumptions.deleted_sandbox == "missing")
 
     def _new_id(self) -> str:
+        if self._given_ids:
+            return self._given_ids.popleft()
         # A seeded platform with a data directory draws the names of its earlier runs again.
         while (sandbox_id := self._host.identifiers.make("sbx_")) in self._lives:
             pass
