@@ -61,6 +61,18 @@ async def test_every_item_gets_a_fresh_sandbox_and_its_outcome(
     assert REQUEST.labels == ["mine"], "the caller's request is not changed"
 
 
+async def test_the_function_may_use_the_client_for_all_else(client: AsyncSandboxClient) -> None:
+    async def shout(sandbox: AsyncSandboxHandle, item: str) -> str:
+        folder = sandbox.sandbox.disk_mount_path
+        await sandbox.client.upload_bytes(sandbox.id, f"{folder}/in", item.encode(), "in")
+        await sandbox.execute_command("tr a-z A-Z < in > out")
+        return (await sandbox.client.read_file(sandbox.id, f"{folder}/out")).content
+
+    async with client.fleet() as fleet:
+        outcomes = [o async for o in fleet.map(shout, ["a", "b"], request=REQUEST, ordered=True)]
+    assert [outcome.value for outcome in outcomes] == ["A", "B"]
+
+
 async def test_the_limit_bounds_live_sandboxes(
     prime_platform: LocalPlatform, client: AsyncSandboxClient
 ) -> None:
@@ -317,6 +329,7 @@ def test_the_sync_fleet_runs_a_plain_function_on_worker_threads(
     def triple(sandbox: SandboxHandle, item: int) -> int:
         threads.add(threading.current_thread().name)
         assert threading.current_thread().daemon
+        assert sandbox.client.get(sandbox.id).status == "RUNNING"
         return int(sandbox.execute_command(f"echo $(({item} * 3))").stdout)
 
     config = Config(prime_platform_server.api_key, base_url=prime_platform_server.url)

@@ -74,6 +74,11 @@ class AsyncSandboxHandle:
         """The sandbox as it was created."""
         return self._sandbox
 
+    @property
+    def client(self) -> AsyncSandboxClient:
+        """The client, for all that takes the id of a sandbox, such as its files."""
+        return self._client
+
     async def execute_command(
         self,
         command: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
@@ -12,6 +13,10 @@ from prime_core.sync import Facade, enter, from_iterable, in_thread, iterate, le
 from prime_sandboxes._async.fleet import AsyncFleet, AsyncSandboxHandle, R, T
 from prime_sandboxes.models import CommandResponse, CreateSandboxRequest, Sandbox
 from prime_sandboxes.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from prime_sandboxes._sync.sandbox_client import SandboxClient
+
 
 __all__ = ["Fleet", "SandboxHandle"]
 
@@ -36,6 +41,13 @@ class SandboxHandle(Facade[AsyncSandboxHandle]):
     def sandbox(self) -> Sandbox:
         """The sandbox as it was created."""
         return self._async.sandbox
+
+    @property
+    def client(self) -> SandboxClient:
+        """The client, for all that takes the id of a sandbox, such as its files."""
+        from prime_sandboxes._sync.sandbox_client import SandboxClient
+
+        return SandboxClient._wrap(self._async.client)
 
     def execute_command(
         self,
