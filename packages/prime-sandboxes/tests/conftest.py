@@ -92,7 +92,7 @@ def start_isolated(start_platform: StartPlatform) -> StartPlatform:
 
     async def start(**options: Any) -> LocalPlatform:
         try:
-            return await start_platform(isolation="bwrap", **options)
+            return await start_platform(**{"isolation": "bwrap", **options})
         except IsolationError as error:
             if os.environ.get("PRIME_REQUIRE_ISOLATION"):
                 raise
