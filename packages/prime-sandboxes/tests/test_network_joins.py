@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -182,22 +182,25 @@ async def test_the_sandboxes_of_a_fleet_join_their_network(client: AsyncSandboxC
     assert client._joins == {}
 
 
-def _wait_elsewhere(pickled: bytes, sandbox_id: str) -> None:
-    async def wait() -> None:
-        async with pickle.loads(pickled) as client:
-            await client.wait_for_creation(sandbox_id)
+WAIT_ELSEWHERE = """
+import asyncio, pickle, sys
 
-    asyncio.run(wait())
+async def main():
+    async with pickle.load(sys.stdin.buffer) as client:
+        await client.wait_for_creation(sys.argv[1])
+
+asyncio.run(main())
+"""
 
 
 async def test_a_pickled_client_knows_what_is_to_join(client: AsyncSandboxClient) -> None:
     network = await client.create_lan_network("lan")
     box = await created_in(client, network)
-    context = multiprocessing.get_context("spawn")
-    other = context.Process(target=_wait_elsewhere, args=(pickle.dumps(client), box))
-    other.start()
-    await asyncio.to_thread(other.join, 20)
-    assert other.exitcode == 0
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WAIT_ELSEWHERE, box, stdin=asyncio.subprocess.PIPE
+    )
+    await asyncio.wait_for(other.communicate(pickle.dumps(client)), 20)
+    assert other.returncode == 0
     assert await members_of(client, network) == [(box, ["web"])]
 
 
