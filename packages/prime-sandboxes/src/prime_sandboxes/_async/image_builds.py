@@ -12,7 +12,7 @@ from prime_core.concurrency import run_all
 from prime_core.errors import NotFoundError
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
-from prime_core.polling import PollSchedule
+from prime_core.polling import PollSchedule, close_schedules
 from prime_sandboxes import image_builds
 from prime_sandboxes._async.image_resource import AsyncImageResource
 from prime_sandboxes.arguments import check_seconds
@@ -59,9 +59,7 @@ class AsyncImageBuilds(AsyncImageResource):
         )
 
     def _close_schedules(self) -> None:
-        for loop, schedule in self._schedules.pop_all():
-            if loop.is_running():
-                loop.call_soon_threadsafe(schedule.close)
+        close_schedules(self._schedules)
 
     async def initiate_build(
         self, request: BuildImageRequest
