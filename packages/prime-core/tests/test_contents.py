@@ -228,3 +228,37 @@ async def test_a_temporary_file_can_be_uploaded() -> None:
         file.write(b"content")
         file.seek(0)
         assert await sent(await upload_of(file)) == b"content"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_an_open_file_stands_where_it_stood(tmp_path: Path, whole: bool) -> None:
+    (tmp_path / "data").write_bytes(b"skipped" + b"x" * (3 * CHUNK))
+    with (tmp_path / "data").open("rb") as file:
+        file.seek(7)
+        upload = await upload_of(file)
+        if whole:
+            assert len(await sent(upload)) == 3 * CHUNK
+        else:
+            pieces = upload.chunks(nothing, nothing)
+            await pieces.__anext__()
+            await pieces.aclose()
+        assert file.tell() == 7
+
+
+async def test_a_pipe_is_refused_without_waiting_for_its_other_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        await asyncio.wait_for(upload_of(tmp_path / "pipe"), 5)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
+def test_a_file_that_hides_its_size_is_sent_whole() -> None:
+    async def sent_of(content: Any) -> bytes:
+        return await sent(await upload_of(content))
+
+    path = Path("/proc/self/limits")
+    expected = path.read_bytes()
+    assert expected
+    assert asyncio.run(sent_of(path)) == expected
+    with path.open("rb") as file:
+        assert asyncio.run(sent_of(file)) == expected

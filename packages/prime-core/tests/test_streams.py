@@ -203,3 +203,13 @@ async def test_a_reset_in_the_body_is_an_error(server: RawServer, connect: Conne
     async with await open_stream(connect(), server) as stream:
         error = await failure_of(stream)
     assert error.operation == FETCH.id
+
+
+async def test_a_page_in_place_of_the_body_is_an_error(server: RawServer, connect: Connect) -> None:
+    page = response(200, b"<html>sorry</html>", {"Content-Type": "text/html; charset=utf-8"})
+    server.steps = [raw(page), answer(200, {"id": "x"})]
+    async with await open_stream(connect(), server) as stream:
+        assert [part async for part in stream] == [b'{"id": "x"}']
+    server.steps = [raw(page)]
+    with pytest.raises(APIResponseError, match="HTML"):
+        await open_stream(connect(), server)

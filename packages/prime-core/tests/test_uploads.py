@@ -104,6 +104,9 @@ async def test_a_body_that_cannot_rewind_is_sent_once(server: RawServer, connect
     server.steps = [answer(503, None, Retry_After="0"), answer()]
     error = await failed(connect(), server, upload(*CHUNKS, rewindable=False))
     assert (error.status_code, error.attempts, len(server.requests)) == (503, 1, 1)
+    server.steps = [answer(500)]
+    error = await failed(connect(), server, upload(*CHUNKS, rewindable=False))
+    assert "pass it anew" in str(error)
 
 
 async def test_a_body_that_cannot_rewind_is_repeated_where_it_was_not_begun(

@@ -240,6 +240,25 @@ async def test_a_gateway_that_says_nothing_is_given_up_in_time(
     assert platform.ledger()["requests"][START] >= 6
 
 
+async def test_a_platform_that_does_not_come_back_ends_the_wait(
+    client: AsyncSandboxClient,
+    platform: LocalPlatform,
+    running: Running,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    box = await running(client)
+    monkeypatch.setattr(prime_sandboxes.process_streams, "REOPEN_TIMEOUT", 0.2)
+    monkeypatch.setattr("prime_sandboxes._async.resource.ERROR_CONTEXT_TIMEOUT", 0.5)
+    process = await client.open_process(box.id, "sleep 60")
+    outage = asyncio.create_task(platform.outage(20))
+    began = time.monotonic()
+    with pytest.raises(APIError):
+        await process.wait()
+    assert time.monotonic() - began < 10
+    outage.cancel()
+    await process.detach()
+
+
 def message(**event: object) -> bytes:
     return pb.StartResponse(event=Event(**event)).SerializeToString()  # type: ignore[arg-type]
 

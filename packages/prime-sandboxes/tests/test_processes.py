@@ -256,6 +256,25 @@ async def test_text_is_whole_however_it_is_cut(
         assert [line async for line in process.stdout.lines()] == ["a\ufffdb", "\ufffd"]
 
 
+async def test_what_follows_the_last_line_taken_is_there_for_whoever_reads_on(
+    client: AsyncSandboxClient, running: Running
+) -> None:
+    box = await running(client)
+    async with await client.open_process(box.id, "seq 1 1000") as process:
+        taken: list[str] = []
+        async for line in process.stdout.lines():
+            taken.append(line)
+            if line == "10":
+                break
+        async for line in process.stdout.lines():
+            taken.append(line)
+            if line == "20":
+                break
+        rest = "".join([piece async for piece in process.stdout.text()])
+        assert [*taken, *rest.split()] == [str(number) for number in range(1, 1001)]
+        assert process.stdout.gaps == ()
+
+
 async def test_twenty_mebibytes_that_are_not_utf_8_are_right(
     client: AsyncSandboxClient, running: Running
 ) -> None:

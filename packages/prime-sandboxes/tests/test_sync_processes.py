@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import threading
 import time
@@ -155,3 +156,20 @@ def test_a_process_is_not_pickled_but_attached_to(client: SandboxClient, box: st
 def test_a_process_is_made_by_its_client_only() -> None:
     with pytest.raises(TypeError, match=r"made by SandboxClient\.open_process"):
         SandboxProcess()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_forked_child_is_told_that_the_process_is_its_parents(
+    client: SandboxClient, box: str
+) -> None:
+    with client.open_process(box, "sleep 1; exit 5") as process:
+        child = os.fork()
+        if child == 0:
+            try:
+                process.wait()
+            except RuntimeError as error:
+                process.close()  # does nothing here
+                os._exit(0 if "attach_process" in str(error) else 2)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert process.wait() == 5

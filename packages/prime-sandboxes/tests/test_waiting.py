@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -72,6 +72,18 @@ async def test_a_wait_asks_for_as_many_commands_in_a_row_as_it_is_told(
     platform.add_faults(FaultRule(START, nth=2, status=503, body=unavailable))
     await client.wait_for_creation(box.id, stability_checks=2)
     assert platform.ledger()["requests"][START] == 4
+
+
+@pytest.mark.parametrize(
+    "fault", [{"reset": "after_commit"}, {"garbage": True}, {"truncate": 3}], ids=str
+)
+async def test_a_wait_survives_a_broken_answer_of_the_gateway(
+    client: AsyncSandboxClient, running: Running, platform: LocalPlatform, fault: dict[str, Any]
+) -> None:
+    box = await running(client)
+    platform.add_faults(FaultRule(START, nth=1, **fault))
+    await client.wait_for_creation(box.id)
+    assert platform.ledger()["requests"][START] >= 2
 
 
 async def test_an_image_that_cannot_be_pulled_ends_the_wait(either: AsyncSandboxClient) -> None:

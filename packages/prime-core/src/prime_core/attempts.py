@@ -19,6 +19,7 @@ from prime_core.failures import (
     down_failure,
     failure_of_answer,
     failure_of_transport,
+    page_failure,
     pool_failure,
     queue_failure,
     total_timeout,
@@ -164,6 +165,9 @@ async def _exchange(
                 return await failure_of_answer(call, response)
             finally:
                 response.close()
+        if call.idle is not None and response.content_type == "text/html":
+            response.close()
+            return page_failure(call)  # of something between us and the platform
         if call.read is None:
             return cast(T, OpenStream(call, response, release))
         if call.idle is not None:

@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from prime_core.deadlines import timeout_at
 from prime_core.spill import SpillFile
@@ -33,6 +34,12 @@ class Gap:
 
     position: int
     lost: int | None
+
+
+class Lent(Protocol):
+    """Bytes that were taken and not handed out."""
+
+    def give_back(self) -> bytes: ...
 
 
 class ByteBuffer:
@@ -62,6 +69,7 @@ class ByteBuffer:
         self._readers: set[weakref.ref[ByteReader]] = set()
         self._blocked = 0
         self._last_take = 0.0
+        self._lent: Lent | None = None
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -111,6 +119,7 @@ class ByteBuffer:
     async def discard(self) -> None:
         """Ends it and lets go of what was not taken."""
         self.end()
+        self._lent = None
         self._pieces.clear()
         self._size = 0
         if self._file is not None:
@@ -126,6 +135,7 @@ class ByteBuffer:
         Raises:
             BaseException: the failure that ended it.
         """
+        self._take_back()
         self._blocked += 1
         try:
             while True:
@@ -145,6 +155,23 @@ class ByteBuffer:
         finally:
             self._blocked -= 1
             self._last_take = self._loop.time()
+
+    def lend(self, lent: Lent) -> None:
+        """Notes that somebody holds bytes which he may not hand out."""
+        self._lent = lent
+
+    def withdraw(self, lent: Lent) -> None:
+        """Leaves them to him after all."""
+        if self._lent is lent:
+            self._lent = None
+
+    def _take_back(self) -> None:
+        lent, self._lent = self._lent, None
+        data = b"" if lent is None else lent.give_back()
+        if data:
+            self._pieces.appendleft(data)
+            self._size += len(data)
+            self._taken -= len(data)
 
     def _pop(self) -> tuple[bytes, bool]:
         behind_gap = any(gap.position == self._taken for gap in self._gaps)

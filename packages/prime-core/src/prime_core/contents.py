@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import IO, TypeAlias, cast
 
-from prime_core.local_files import CHUNK, file_upload
+from prime_core.local_files import CHUNK, close_in_thread, file_upload
 from prime_core.sync import from_iterable, in_thread
 from prime_core.uploads import Upload
 
@@ -27,7 +27,8 @@ async def upload_of(content: Content) -> Upload:
         content: the path of a file, bytes, an open binary file, or an iterable of bytes, async
             or not. A path, bytes, an open file that can seek and an iterable that can be
             iterated anew are sent again where the request is repeated; the rest is sent once.
-            Open files are read from where they stand, in threads, and not closed.
+            Open files are read from where they stand, in threads, and not closed; those
+            that can seek stand there again afterwards.
 
     Raises:
         OSError: a file can't be read, such as FileNotFoundError.
@@ -63,11 +64,12 @@ def _bytes_upload(data: bytes) -> Upload:
 
 async def _open_file_upload(file: IO[bytes]) -> Upload:
     def measure() -> tuple[int, int] | None:
-        if not file.seekable():
+        try:
+            start = file.tell()
+            end = file.seek(0, os.SEEK_END)
+            file.seek(start)
+        except (OSError, AttributeError):  # a pipe, say, or a file of the kernel's
             return None
-        start = file.tell()
-        end = file.seek(0, os.SEEK_END)
-        file.seek(start)
         return start, max(0, end - start)
 
     place = await in_thread(measure)()
@@ -83,14 +85,19 @@ async def _open_file_upload(file: IO[bytes]) -> Upload:
 
     async def chunks() -> AsyncIterator[bytes]:
         done = 0
-        while size is None or done < size:
-            chunk = await in_thread(read)(done, CHUNK if size is None else min(CHUNK, size - done))
-            if not chunk and size is not None:
-                raise OSError("the file became shorter while it was sent")
-            if not chunk:
-                return
-            yield _bytes(chunk)
-            done += len(chunk)
+        try:
+            while size is None or done < size:
+                most = CHUNK if size is None else min(CHUNK, size - done)
+                chunk = await in_thread(read)(done, most)
+                if not chunk and size is not None:
+                    raise OSError("the file became shorter while it was sent")
+                if not chunk:
+                    return
+                yield _bytes(chunk)
+                done += len(chunk)
+        finally:
+            if place is not None:  # so that the same call sends the same again
+                await close_in_thread(lambda: read(0, 0))
 
     return Upload(chunks, size=size, rewindable=place is not None)
 

@@ -19,6 +19,7 @@ __all__ = [
     "failure_of_answer",
     "failure_of_transport",
     "finished",
+    "page_failure",
     "pool_failure",
     "queue_failure",
     "total_timeout",
@@ -33,6 +34,8 @@ _OPEN_OUTCOME = {
     "passed one",
     "unsafe": "the platform may have done it: check before you send it again",
 }
+
+_SPENT = "what was being sent is used up: pass it anew to try again"
 
 T = TypeVar("T")
 
@@ -184,7 +187,8 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     error = failure.error
     if call.unresolved or failure.outcome is Outcome.AMBIGUOUS:
         message, *others = error.args
-        error.args = (f"{message.rstrip('.')}; {_OPEN_OUTCOME[call.operation.safety]}", *others)
+        advice = _SPENT if call.spent else _OPEN_OUTCOME[call.operation.safety]
+        error.args = (f"{message.rstrip('.')}; {advice}", *others)
     error.operation = call.operation.id
     error.host = call.target.host
     error.request_id = error.request_id or call.request_id
@@ -192,6 +196,11 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     if call.attempts:
         error.elapsed = time.monotonic() - call.started
     return error
+
+
+def page_failure(call: Call[T]) -> Failure:
+    error = APIResponseError(f"{call.target.host} answered with an HTML page; check the base URL.")
+    return Failure(Outcome.AMBIGUOUS, error)
 
 
 def queue_failure(call: Call[T]) -> Failure:

@@ -54,7 +54,7 @@ async def close_in_thread(close: Callable[[], object]) -> None:
 class _Reading:
     """A file that is read by one thread at a time; closing waits for a read under way."""
 
-    def __init__(self, path: PathLike, size: int) -> None:
+    def __init__(self, path: PathLike, size: int | None) -> None:
         self._path = path
         self._left = size
         self._file: FileIO | None = None
@@ -68,8 +68,9 @@ class _Reading:
                 return b""
             if self._file is None:
                 self._file = FileIO(self._path)
-            data = self._file.read(min(CHUNK, self._left)) or b""
-            self._left -= len(data)
+            data = self._file.read(CHUNK if self._left is None else min(CHUNK, self._left)) or b""
+            if self._left is not None:
+                self._left -= len(data)
             if self._left and not data:
                 raise OSError(f"{os.fspath(self._path)!r} became shorter while it was sent")
             return data
@@ -89,12 +90,12 @@ async def file_upload(path: PathLike) -> Upload:
         ValueError: it is no regular file, whose size is known.
     """
 
-    def look() -> int:
-        with FileIO(path) as file:
-            found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+    def look() -> int | None:
+        found = os.stat(path)  # before it is opened: a pipe would wait for its other end
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
             raise ValueError(f"{os.fspath(path)!r} is no regular file: open it, and pass that")
-        return found.st_size
+        FileIO(path).close()
+        return found.st_size or None  # files of the kernel's say 0 whatever they hold
 
     size = await in_thread(look)()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 import random
 from dataclasses import dataclass
 
@@ -93,6 +94,7 @@ class Follower:
         self.begun = asyncio.Event()
         self.over = asyncio.Event()
         self.loop = asyncio.get_running_loop()
+        self._program = os.getpid()
         self._gateway = gateway
         self._read_context = read_context
         self._exit_code: int | None = None
@@ -116,6 +118,19 @@ class Follower:
         if self._task is not None:
             with contextlib.suppress(RuntimeError):  # of a loop that is closed
                 self.loop.call_soon_threadsafe(self._task.cancel)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a forked child, whose parent follows the process."""
+        return os.getpid() != self._program
+
+    def refuse_elsewhere(self) -> None:
+        """Raises what whoever uses it on another loop is told, where nothing would ever come."""
+        if self.inherited or asyncio.get_running_loop() is not self.loop:
+            raise RuntimeError(
+                f"{self.wanted} is followed on another event loop or by another program: "
+                "attach to it here with attach_process."
+            )
 
     def refuse_ended(self) -> None:
         """Raises what whoever writes to an ended process is told."""

@@ -91,6 +91,7 @@ class ProcessSession:
             TimeoutError: the process still runs after so many seconds.
             PrimeError: its end can't be known.
         """
+        self.follower.refuse_elsewhere()
         if seconds is None:
             await self.follower.over.wait()
         elif not await self.follower.over_within(seconds):
@@ -107,6 +108,7 @@ class ProcessSession:
             BrokenPipeError: the process has ended or closed its input.
             PrimeError: it may have been written in part.
         """
+        self.follower.refuse_elsewhere()
         async with self._writing:
             self.follower.refuse_ended()
             for piece in pieces_of(data):
@@ -119,6 +121,7 @@ class ProcessSession:
             BrokenPipeError: the process has ended or closed its input.
             PrimeError: it may have been written in part.
         """
+        self.follower.refuse_elsewhere()
         async with self._writing:
             self.follower.refuse_ended()
             await self._told_of_end(stream_input(self._gateway, self._wanted, source))
@@ -151,6 +154,9 @@ class ProcessSession:
 
         It goes on when the caller is cancelled, and by the reaper when the whole loop is.
         """
+        if self.follower.inherited:
+            return  # it is the parent's to end
+        self.follower.refuse_elsewhere()
         if self._closing is None:
             self._closing = self.follower.loop.create_task(self._close())
         await asyncio.shield(self._closing)

@@ -24,14 +24,16 @@ from prime_core.streams import OpenStream
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.command_streams import EventDecoder
 from prime_sandboxes.gateway import Access, Gateway
+from prime_sandboxes.operations import COMMAND_SESSION_START
 
 __all__ = ["ProcessStream", "may_pass"]
 
 # The longest deadline that the gateway is known to take; a process that lives longer is
 # attached to again.
 STREAM_TIMEOUT = 86_400.0
-# The gateway announces a process before anything else.
+# The gateway announces a process before anything else; one that runs it knows already.
 FIRST_EVENT_TIMEOUT = 30.0
+REOPEN_TIMEOUT = 10.0
 # No source says how often the gateway sends KeepAlive events, or whether it does. Services of
 # this kind send one every 30 to 90 s, and TCP itself notices a dead peer within 200 s: so much
 # silence means that something between us swallows everything. A silent process that is healthy
@@ -100,6 +102,7 @@ class ProcessStream:
             APIError: the stream could not be opened.
         """
         body = encode_envelope(request)
+        limit = FIRST_EVENT_TIMEOUT if operation is COMMAND_SESSION_START else REOPEN_TIMEOUT
 
         async def start(access: Access) -> ProcessStream:
             call: Call[OpenStream] = gateway.prepare(
@@ -112,13 +115,13 @@ class ProcessStream:
                 idle=IDLE_TIMEOUT,
             )
             try:
-                async with timeout(FIRST_EVENT_TIMEOUT):
+                async with timeout(limit):
                     return await cls._begin(gateway, call)
             except asyncio.TimeoutError as error:
                 if isinstance(error, APITimeoutError):
                     raise
             late = APITimeoutError(
-                f"The gateway did not announce the process within {FIRST_EVENT_TIMEOUT:g} s.",
+                f"The gateway did not announce the process within {limit:g} s.",
                 sent="unknown",
             )
             late.operation, late.host = operation.id, call.target.host

@@ -10,6 +10,7 @@ from prime_core.deadlines import timeout_at
 from prime_core.errors import (
     APIConnectionError,
     APIError,
+    APIResponseError,
     APITimeoutError,
     ConflictError,
     PrimeError,
@@ -150,7 +151,8 @@ async def wait_until_reachable(
 
 
 def _may_become_reachable(error: PrimeError) -> bool:
-    if isinstance(error, (CommandTimeoutError, APIConnectionError, ConflictError)):
+    passing = (CommandTimeoutError, APIConnectionError, APIResponseError, ConflictError)
+    if isinstance(error, passing):
         return True
     return isinstance(error, APIError) and (
         error.code in _TRANSIENT_CODES or error.status_code in _TRANSIENT_STATUSES

@@ -42,7 +42,7 @@ class AsyncSandboxFiles(AsyncSandboxResource):
             sandbox_id: a running sandbox.
             file_path: where it goes, a path in the sandbox that names the file.
             local_file_path: the path of a local file; or bytes, an open binary file, which is
-                read from where it stands, or an iterable of bytes, async or not.
+                read from where it stands and put back there, or an iterable of bytes, async or not.
             timeout: seconds for the whole transfer, above 0; by default it takes as long as it
                 moves, and is given up when it stands still for 60 s.
             progress: called with the bytes sent and the bytes in all, or None for an unknown

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from prime_core.buffers import ByteBuffer, ByteReader, Gap
+from prime_core.lines import LineReader
 from prime_core.text import TextDecoder
 
 __all__ = ["AsyncProcessOutput"]
-
-# A line that does not end is handed out in pieces of so many characters.
-LONGEST_LINE = 1024 * 1024
 
 
 class AsyncProcessOutput:
@@ -59,27 +57,13 @@ class AsyncProcessOutput:
         if rest := decoder.finish():
             yield rest
 
-    async def lines(self) -> AsyncIterator[str]:
+    def lines(self) -> AsyncIterator[str]:
         """Reads it as UTF-8, line by line, without the line ends.
 
-        A line of more than 1,048,576 characters comes in pieces.
+        A line of more than 1 MiB comes in pieces. What follows the last line that was taken
+        stays for whoever reads next.
         """
-        begun: list[str] = []
-        size = 0
-        async for text in self.text():
-            first, *others = text.split("\n")
-            begun.append(first)
-            size += len(first)
-            if others:
-                yield "".join(begun)
-                for line in others[:-1]:
-                    yield line
-                begun, size = [others[-1]], len(others[-1])
-            if size > LONGEST_LINE:
-                yield "".join(begun)
-                begun, size = [], 0
-        if size:
-            yield "".join(begun)
+        return LineReader(self._buffer)
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError(

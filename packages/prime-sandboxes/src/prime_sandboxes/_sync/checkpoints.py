@@ -36,9 +36,9 @@ class SandboxCheckpoints(SandboxResource):
         the sandbox must live, or the checkpoint is lost. After that a sandbox can be made from
         it with ``CreateSandboxRequest(checkpoint_id=...)``.
 
-        It is sent once. When the caller is cancelled, or the program ends, while the request
-        may have left, the checkpoint is deleted in the background. When the connection breaks,
-        there may be one all the same: `list_checkpoints` tells.
+        It is sent once. When the caller is cancelled, or the program ends other than by being
+        killed, while the request may have left, the checkpoint is deleted in the background. When
+        the connection breaks, there may be one all the same: `list_checkpoints` tells.
 
         Follows the documented page "sandboxes/checkpoints".
 

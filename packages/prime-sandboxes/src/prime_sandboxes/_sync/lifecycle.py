@@ -31,9 +31,9 @@ class SandboxLifecycle(SandboxResource):
 
         Without an ``idempotency_key`` the call makes a fresh one, which is not stored on the
         request. Calls are paced to the documented 192 creates per 10 s. When the caller is
-        cancelled, or the program ends, while the request may have left, the sandbox is
-        deleted in the background. So it is after a failure that leaves the outcome open,
-        unless the request has a key of its own: then send it again.
+        cancelled, or the program ends other than by being killed, while the request may have
+        left, the sandbox is deleted in the background. So it is after a failure that leaves the
+        outcome open, unless the request has a key of its own: then send it again.
 
         A ``lan_network_id`` is not sent: `wait_for_creation` and `bulk_wait_for_creation` of
         this client join the sandbox to that network.

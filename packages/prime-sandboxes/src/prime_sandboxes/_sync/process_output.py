@@ -50,6 +50,7 @@ class ProcessOutput(Facade[AsyncProcessOutput]):
     def lines(self) -> Iterator[str]:
         """Reads it as UTF-8, line by line, without the line ends.
 
-        A line of more than 1,048,576 characters comes in pieces.
+        A line of more than 1 MiB comes in pieces. What follows the last line that was taken
+        stays for whoever reads next.
         """
         return iterate(lambda: self._async.lines())
