@@ -159,6 +159,21 @@ async def test_a_download_that_stands_still_ends_by_the_idle_limit(
         _ = [piece async for piece in pieces]
 
 
+async def test_a_total_limit_is_not_outlasted_by_asking_why(
+    client: AsyncSandboxClient, platform: LocalPlatform, running: Running, tmp_path: Path
+) -> None:
+    box = await running(client)
+    for operation in ("download_file", "upload_file", "get_sandbox_error_context"):
+        platform.add_faults(FaultRule(operation, delay_before=8))
+    path = f"{box.disk_mount_path}/x"
+    began = time.monotonic()
+    with pytest.raises(DownloadTimeoutError):
+        await client.download_file(box.id, path, tmp_path / "x", timeout=0.5)
+    with pytest.raises(UploadTimeoutError):
+        await client.upload_bytes(box.id, path, b"x", "x", timeout=0.5)
+    assert time.monotonic() - began < 4
+
+
 async def test_a_total_limit_ends_a_transfer_that_moves(
     client: AsyncSandboxClient, platform: LocalPlatform, running: Running, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import sys
 
@@ -15,20 +16,21 @@ __all__ = ["move_deadline", "timeout", "timeout_at", "wait_until"]
 
 
 def move_deadline(limit: timeout, deadline: float | None) -> None:
-    """Moves the end of a `timeout_at` that is entered; None takes it away.
+    """Moves the end of a `timeout_at`; None takes it away. One that has come or is left stays.
 
     Args:
         limit: what ``async with timeout_at(...) as limit`` gave.
         deadline: loop time.
     """
-    if sys.version_info >= (3, 11):
-        limit.reschedule(deadline)
-    else:
-        # async_timeout would cancel the task that moves the end, such as the one that sends a
-        # body, in place of the one that is limited.
-        limited = limit._task
-        limit.update(math.inf if deadline is None else deadline)
-        limit._task = limited
+    with contextlib.suppress(RuntimeError):  # of one that can't be moved any more
+        if sys.version_info >= (3, 11):
+            limit.reschedule(deadline)
+        else:
+            # async_timeout would cancel the task that moves the end, such as the one that
+            # sends a body, in place of the one that is limited.
+            limited = limit._task
+            limit.update(math.inf if deadline is None else deadline)
+            limit._task = limited
 
 
 async def wait_until(future: asyncio.Future[None], deadline: float) -> bool:

@@ -120,8 +120,10 @@ class FileCall:
         # A file route's "not_found" may be the file's.
         codes = _GONE_CODES if failure.operation in _FILE_ROWS else GONE_CODES
         gone = failure.code in codes or failure.status_code == 410 or unknown_sandbox(failure)
-        # A transfer that breaks off or stands still may have lost its sandbox.
-        if gone or failure.status_code in (None, 409):
+        # A transfer that breaks off or stands still may have lost its sandbox. There is no time
+        # left to ask about one whose own limit is over.
+        late = isinstance(failure, APITimeoutError) and failure.phase == "total"
+        if gone or (failure.status_code in (None, 409) and not late):
             await self._check_sandbox(failure, gone)
         if failure.status_code == 409:
             return True

@@ -57,7 +57,10 @@ def split_reference(reference: str, *, default_tag: str | None = None) -> tuple[
 
     Raises:
         ValueError: it is no such reference.
+        TypeError: it is no string.
     """
+    if not isinstance(reference, str):
+        raise TypeError(f"an image is named by a string, not {type(reference).__name__}")
     name, colon, tag = reference.rpartition(":")
     if not colon or "/" in tag:
         if default_tag is None:
