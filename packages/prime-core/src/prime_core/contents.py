@@ -10,7 +10,7 @@ from typing import IO, TypeAlias, cast
 
 from prime_core.local_files import CHUNK, close_in_thread, file_upload
 from prime_core.sync import from_iterable, in_thread
-from prime_core.uploads import Upload
+from prime_core.uploads import Upload, closing
 
 __all__ = ["Content", "upload_of"]
 
@@ -104,13 +104,9 @@ async def _open_file_upload(file: IO[bytes]) -> Upload:
 
 async def _checked(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The chunks of a source, which is closed with them."""
-    try:
+    async with closing(source):
         async for chunk in source:
             yield _bytes(chunk)
-    finally:
-        close = getattr(source, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def _bytes(chunk: object) -> bytes:

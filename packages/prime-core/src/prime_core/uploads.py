@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import TypeAlias
 
-__all__ = ["Progress", "Upload", "multipart"]
+__all__ = ["Progress", "Upload", "closing", "multipart"]
 
 # What is handed to the network at once. An idle limit begins anew with each piece, so that
 # one piece must get through a slow line in much less.
@@ -14,6 +15,17 @@ PIECE = 64 * 1024
 
 # Told of bytes that are done, and of bytes in all where that is known.
 Progress: TypeAlias = "Callable[[int, int | None], object]"
+
+
+@contextlib.asynccontextmanager
+async def closing(source: AsyncIterator[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Closes an iterator when it is left, also before its end, if it can be closed."""
+    try:
+        yield source
+    finally:
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            await close()
 
 
 class Upload:
@@ -55,29 +67,26 @@ class Upload:
         """
         self._begun = True
         reading()
-        source = self._open()
         try:
-            async for chunk in source:
-                for start in range(0, len(chunk), PIECE):
-                    sending()
-                    yield chunk[start : start + PIECE]
-                reading()
-            sending()  # and then waits for the answer
+            async with closing(self._open()) as source:
+                async for chunk in source:
+                    for start in range(0, len(chunk), PIECE):
+                        sending()
+                        yield chunk[start : start + PIECE]
+                    reading()
+                sending()  # and then waits for the answer
         except Exception as error:
             self.failure = error
             raise
-        finally:
-            close = getattr(source, "aclose", None)
-            if close is not None:
-                await close()
 
     def framed(self, head: bytes, tail: bytes) -> Upload:
         """The same body between two others."""
 
         async def chunks() -> AsyncIterator[bytes]:
             yield head
-            async for chunk in self._open():
-                yield chunk
+            async with closing(self._open()) as source:
+                async for chunk in source:
+                    yield chunk
             yield tail
 
         size = None if self.size is None else len(head) + self.size + len(tail)
@@ -92,12 +101,13 @@ class Upload:
         async def chunks() -> AsyncIterator[bytes]:
             done = 0
             progress(done, self.size)
-            async for chunk in self._open():
-                for start in range(0, len(chunk), PIECE):
-                    piece = chunk[start : start + PIECE]
-                    yield piece
-                    done += len(piece)
-                    progress(done, self.size)
+            async with closing(self._open()) as source:
+                async for chunk in source:
+                    for start in range(0, len(chunk), PIECE):
+                        piece = chunk[start : start + PIECE]
+                        yield piece
+                        done += len(piece)
+                        progress(done, self.size)
 
         return Upload(chunks, size=self.size, rewindable=self.rewindable)
 
