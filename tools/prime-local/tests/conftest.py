@@ -275,10 +275,12 @@ async def exchange_raw(url: str, method: str, headers: dict[str, str], body: byt
 def process_exists(pid: int) -> bool:
     """Say whether a process runs; one that only waits to be reaped does not."""
     try:
+        # The first thread is a zombie before the others have ended, and given up their locks.
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
-    return state != "Z"
+    return state != "Z" or len(threads) > 1
 
 
 async def until_gone(pid: int, seconds: float = 5.0) -> None:
