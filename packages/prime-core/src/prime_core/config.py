@@ -73,6 +73,8 @@ class Config:
         team_id: the team to act for; "" is the personal account, None looks further.
         base_url: address of the control plane, with or without a trailing `/api/v1`; None or
             blank looks further.
+        traces_url: address of the traces service, in the same manner. It never follows
+            `base_url`.
         portable: lets an `api_key` given as an argument travel in a pickle.
 
     Raises:
@@ -91,12 +93,14 @@ class Config:
         *,
         team_id: str | None = None,
         base_url: str | None = None,
+        traces_url: str | None = None,
         portable: bool = False,
     ) -> None:
-        explicit = _from_arguments(api_key, team_id, base_url)
+        urls = {"base_url": base_url, "traces_url": traces_url}
+        explicit = _from_arguments(api_key, team_id, urls)
         layers = (explicit, _from_environment(), _from_files())
         found = _resolve_account(layers) | _resolve_urls(layers)
-        self._arguments = (Secret(api_key or ""), team_id, base_url)
+        self._arguments = (Secret(api_key or ""), team_id, urls)
         self._portable = portable
         self._api_key = Secret(found["api_key"].value or "")
         self._team_id = found["team_id"].value
@@ -168,25 +172,28 @@ class Config:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        key, team_id, base_url = self._arguments
+        key, team_id, urls = self._arguments
         travelling = key.reveal() if self._portable else None
-        return _arrive, (travelling or None, team_id, base_url, self._portable)
+        return _arrive, (travelling or None, team_id, urls, self._portable)
 
 
 def _arrive(
-    api_key: str | None, team_id: str | None, base_url: str | None, portable: bool
+    api_key: str | None, team_id: str | None, urls: Mapping[str, str | None], portable: bool
 ) -> Config:
-    return Config(api_key, team_id=team_id, base_url=base_url, portable=portable)
+    return Config(api_key, team_id=team_id, portable=portable, **urls)
 
 
-def _from_arguments(api_key: str | None, team_id: str | None, base_url: str | None) -> _Layer:
+def _from_arguments(
+    api_key: str | None, team_id: str | None, urls: Mapping[str, str | None]
+) -> _Layer:
     layer: _Layer = {}
     if api_key and api_key.strip():
         layer["api_key"] = _Found(api_key.strip(), "argument")
     if team_id is not None:
         layer["team_id"] = _Found(team_id.strip() or None, "argument")
-    if base_url and base_url.strip():
-        layer["base_url"] = _Found(base_url.strip(), "argument")
+    for name, url in urls.items():
+        if url and url.strip():
+            layer[name] = _Found(url.strip(), "argument")
     return layer
 
 

@@ -55,7 +55,10 @@ class Operation:
         scope: the rate-limit class that it belongs to; calls of a scope wait together.
         team: where the route expects the team, besides the header: ``query``, ``body`` or
             ``none``.
+        service: the host that serves it, by the address of `Config` it has: ``control``,
+            ``traces`` or ``inference``.
         key_field: body field of the idempotency key, for ``keyed`` rows.
+        key_header: header of the idempotency key, for ``keyed`` rows that have it there.
         pool: ``control`` for short calls, ``stream`` for long-lived ones; neither starves
             the other.
         raw: path parameters whose slashes stay as they are, since the route takes several
@@ -68,7 +71,9 @@ class Operation:
     safety: Literal["safe", "keyed", "unsafe"]
     scope: RateScope = UNLIMITED
     team: Literal["none", "query", "body"] = "none"
+    service: Literal["control", "traces", "inference"] = "control"
     key_field: str | None = None
+    key_header: str | None = None
     pool: Literal["control", "stream"] = "control"
     raw: frozenset[str] = frozenset()
 

@@ -87,7 +87,11 @@ class AsyncTransport:
             limits=settings.limits,
             ssl_context=settings.ssl_context,
         )
-        self.control = Target.of(config.base_url, self._headers(config.api_key, config.team_id))
+        headers = self._headers(config.api_key, config.team_id)
+        self._services = {
+            "control": Target.of(config.base_url, headers),
+            "traces": Target.of(config.traces_url, headers),
+        }
         proxy_for(config.base_url)  # one that can't be used is refused here, not at the first call
         self._static_urls: dict[str, URL] = {}
 
@@ -139,7 +143,7 @@ class AsyncTransport:
         team: str | None = None,
         timeout: float | None = None,
     ) -> M | JSONObject:
-        """Sends a call to the control plane and reads its answer.
+        """Sends a call to one of the platform's services and reads its answer.
 
         Args:
             operation: the row of the route.
@@ -164,15 +168,34 @@ class AsyncTransport:
     def prepare(
         self,
         operation: Operation,
-        read: Reader[T],
+        read: Reader[T] | None,
         path: Mapping[str, str] | None = None,
         query: Query | None = None,
-        body: bytes | None = None,
+        body: bytes | Upload | None = None,
         key: str | None = None,
         team: str | None = None,
         timeout: float | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        idle: float | None = None,
     ) -> Call[T]:
-        """Puts a control-plane call together without sending it."""
+        """Puts a call to one of the platform's services together without sending it.
+
+        Args:
+            operation: the row of the route.
+            read: makes the result of a success; without it the result is an `OpenStream`,
+                which the caller reads and closes.
+            path: values of the path's parameters, unencoded.
+            query: query parameters.
+            body: a JSON object's bytes, or what is read while it is sent, whose content type
+                stands in ``headers``.
+            key: idempotency key, for a ``keyed`` row.
+            team: the caller's team for this call; the configured one by default.
+            timeout: seconds for this call, over the client's; with ``idle`` there is no limit
+                by default.
+            headers: further headers.
+            idle: seconds without progress after which the call is given up.
+        """
         if self.settings.require_auth and not self.config.api_key:
             raise ConfigurationError(
                 "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
@@ -190,27 +213,24 @@ class AsyncTransport:
         if key is not None and operation.key_field is not None:
             fields[operation.key_field] = key
         if fields:
+            assert not isinstance(body, Upload)
             body = splice(body or b"{}", fields)
-        request_id = new_request_id()
-        headers = Headers(self.control.headers)
-        headers["X-Request-Id"] = request_id
+        target = self._services[operation.service]
+        named = Headers(target.headers)
         if team != self.config.team_id:
-            headers.pop("X-Prime-Team-ID", None)
+            named.pop("X-Prime-Team-ID", None)
             if team:
-                headers["X-Prime-Team-ID"] = team
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        return Call(
-            operation=operation,
-            target=self.control,
-            url=self._url(operation, path, query),
-            headers=headers,
-            body=body,
-            read=read,
-            timeout=self.settings.timeout if timeout is None else timeout,
-            queue_timeout=self.settings.queue_timeout,
-            request_id=request_id,
-        )
+                named["X-Prime-Team-ID"] = team
+        if key is not None and operation.key_header is not None:
+            named[operation.key_header] = key
+        if isinstance(body, bytes):
+            named["Content-Type"] = "application/json"
+        if headers is not None:
+            named.update(headers)
+        if timeout is None and idle is None:
+            timeout = self.settings.timeout
+        url = self._url(operation, path, query)
+        return self._call(operation, read, target, url, named, body, timeout, idle)
 
     def prepare_create(
         self, operation: Operation, response: type[M], *, body: bytes, key: str, team: str | None
@@ -247,15 +267,30 @@ class AsyncTransport:
             timeout: seconds for the whole call; None, only with ``idle``, sets no limit.
             idle: seconds without progress after which the call is given up.
         """
+        named = Headers({**target.headers, **headers})
+        url = join_url(target.base_url, operation, path, query)
+        return self._call(operation, read, target, url, named, body, timeout, idle)
+
+    def _call(
+        self,
+        operation: Operation,
+        read: Reader[T] | None,
+        target: Target,
+        url: URL,
+        headers: Headers,
+        body: bytes | Upload | None,
+        timeout: float | None,
+        idle: float | None,
+    ) -> Call[T]:
         request_id = new_request_id()
-        named = Headers({**target.headers, **headers, "X-Request-Id": request_id})
+        headers["X-Request-Id"] = request_id
         if isinstance(body, Upload) and body.size is not None:
-            named["Content-Length"] = str(body.size)
+            headers["Content-Length"] = str(body.size)
         return Call(
             operation=operation,
             target=target,
-            url=join_url(target.base_url, operation, path, query),
-            headers=named,
+            url=url,
+            headers=headers,
             body=body,
             read=read,
             timeout=timeout,
@@ -325,13 +360,14 @@ class AsyncTransport:
     def _url(
         self, operation: Operation, path: Mapping[str, str] | None, query: Query | None
     ) -> URL:
+        base_url = self._services[operation.service].base_url
         if path is None and query is None:
             url = self._static_urls.get(operation.id)
             if url is None:
-                url = join_url(self.control.base_url, operation, None, None)
+                url = join_url(base_url, operation, None, None)
                 self._static_urls[operation.id] = url
             return url
-        return join_url(self.control.base_url, operation, path, query)
+        return join_url(base_url, operation, path, query)
 
     def want_streams(self, count: int) -> None:
         """Makes room for so many streams on this loop, as far as the system allows it."""
