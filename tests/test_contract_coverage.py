@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import prime_traces.operations
 import pytest
 
 import prime_sandboxes.operations
@@ -15,7 +16,7 @@ from prime_local.contract import Contract, load_contract
 from prime_local.contract import Operation as Documented
 
 CONTRACT: Contract = load_contract()
-MODULES = [prime_sandboxes.operations]
+MODULES = [prime_sandboxes.operations, prime_traces.operations]
 ROWS = {
     name: value
     for module in MODULES
@@ -25,12 +26,38 @@ ROWS = {
 
 # A retry attaches to the session, but what it wrote meanwhile is gone: worse than an error.
 STRICTER = {"command_session_start": "unsafe"}
+# A stub that answers 500, by the contract's own word.
+UNIMPLEMENTED = {"export_traces"}
+# Rows whose methods are still to be written.
+TO_COME = {
+    "list_traces",
+    "get_trace",
+    "list_trace_nodes",
+    "list_trace_calls",
+    "delete_trace",
+    "delete_run_traces",
+    "list_episodes",
+    "get_episode",
+    "list_episode_traces",
+    "list_runs",
+    "get_run",
+    "list_run_steps",
+    "search_run",
+}
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it.
 TEAM_OF_THE_CALLER = {"bulk_delete_sandboxes", "initiate_image_build"}
 
 # A transfer holds its connection for as long as it moves.
 TRANSFERS = {"upload_file", "download_file"}
+
+FOLDERS = [Path(inspect.getfile(module)).parent for module in MODULES]
+SOURCES = [
+    path.read_text("utf-8")
+    for folder in FOLDERS
+    for path in folder.rglob("*.py")
+    if path.name != "operations.py"
+]
 
 each_row = pytest.mark.parametrize(("name", "row"), ROWS.items(), ids=ROWS)
 
@@ -40,9 +67,9 @@ def documented(row: Operation) -> Documented:
 
 
 def schema_of_body(operation: Documented) -> dict[str, Any]:
-    body = CONTRACT.resolve(operation.spec.get("requestBody", {}))
+    body = CONTRACT.resolve(operation.spec.get("requestBody", {}), operation.area)
     media = body.get("content", {}).get("application/json", {})
-    return CONTRACT.resolve(media.get("schema", {}))
+    return CONTRACT.resolve(media.get("schema", {}), operation.area)
 
 
 @each_row
@@ -70,17 +97,28 @@ def test_a_row_is_repeated_when_the_contract_allows_it(name: str, row: Operation
 
 @each_row
 def test_a_key_travels_where_the_contract_has_it(name: str, row: Operation) -> None:
-    idempotency = documented(row).spec.get("x-idempotency")
+    operation = documented(row)
+    idempotency = operation.spec.get("x-idempotency")
     assert row.key_field == (idempotency and idempotency["key"])
     if row.key_field is not None:
         assert row.safety == "keyed"
-        assert row.key_field in schema_of_body(documented(row))["properties"]
+        assert row.key_field in schema_of_body(operation)["properties"]
+    parameters = [CONTRACT.resolve(item, operation.area) for item in operation.spec["parameters"]]
+    headers = {item["name"] for item in parameters if item["in"] == "header"}
+    assert row.key_header == ("Idempotency-Key" if "Idempotency-Key" in headers else None)
+
+
+@each_row
+def test_a_row_goes_to_the_host_of_the_contract(name: str, row: Operation) -> None:
+    hosts = {"control": "control", "gateway": "control", "store": "control"}
+    service = documented(row).service
+    assert row.service == hosts.get(service, service)
 
 
 @each_row
 def test_the_team_travels_where_the_contract_has_it(name: str, row: Operation) -> None:
     operation = documented(row)
-    parameters = [CONTRACT.resolve(item) for item in operation.spec["parameters"]]
+    parameters = [CONTRACT.resolve(item, operation.area) for item in operation.spec["parameters"]]
     in_query = any((item["in"], item["name"]) == ("query", "team_id") for item in parameters)
     in_body = "team_id" in schema_of_body(operation).get("properties", {})
     if row.id in TEAM_OF_THE_CALLER:
@@ -109,16 +147,15 @@ def test_long_lived_streams_have_a_pool_of_their_own(name: str, row: Operation) 
 
 @each_row
 def test_a_row_is_used(name: str, row: Operation) -> None:
-    folder = Path(inspect.getfile(prime_sandboxes)).parent
-    sources = [path for path in folder.rglob("*.py") if path.name != "operations.py"]
-    assert any(re.search(rf"\b{name}\b", path.read_text("utf-8")) for path in sources)
+    used = any(re.search(rf"\b{name}\b", source) for source in SOURCES)
+    assert used == (row.id not in TO_COME)
 
 
 def test_every_current_operation_has_a_row() -> None:
     current = {
         operation.id
         for operation in CONTRACT.operations.values()
-        if operation.spec.get("x-status") != "legacy"
+        if operation.spec.get("x-status") != "legacy" and operation.id not in UNIMPLEMENTED
     }
     assert {row.id for row in ROWS.values()} == current
 

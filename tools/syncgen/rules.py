@@ -90,5 +90,6 @@ RULES = Rules(
         "prime_sandboxes.AsyncImageResource": "ImageClient",
         "prime_sandboxes.AsyncImageCatalog": "ImageClient",
         "prime_sandboxes.AsyncImageBuilds": "ImageClient",
+        "prime_traces.AsyncTracesResource": "TracesClient",
     },
 )

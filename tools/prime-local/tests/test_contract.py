@@ -53,7 +53,11 @@ def test_examples_of_the_contract_pass_its_own_checks() -> None:
             assert CHECKS.body(operation, body["example"]) == [], operation.id
             checked += 1
         for status, declared in operation.spec["responses"].items():
-            answer = CONTRACT.resolve(declared).get("content", {}).get("application/json", {})
+            answer = (
+                CONTRACT.resolve(declared, operation.area)
+                .get("content", {})
+                .get("application/json", {})
+            )
             if "example" in answer and status.isdigit():
                 problems = CHECKS.answer(operation, int(status), answer["example"])
                 assert problems == [], (operation.id, status)

@@ -12,7 +12,7 @@ from prime_core.local_files import CHUNK, close_in_thread, file_upload
 from prime_core.sync import from_iterable, in_thread
 from prime_core.uploads import Upload, closing
 
-__all__ = ["Content", "upload_of"]
+__all__ = ["Content", "bytes_upload", "upload_of"]
 
 Content: TypeAlias = (
     "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
@@ -37,7 +37,7 @@ async def upload_of(content: Content) -> Upload:
     if isinstance(content, (str, os.PathLike)):
         return await file_upload(content)
     if isinstance(content, (bytes, bytearray, memoryview)):
-        return _bytes_upload(bytes(content))
+        return bytes_upload(bytes(content))
     if isinstance(content, io.TextIOBase):
         raise TypeError("a file is uploaded in binary: open it with 'rb'")
     if hasattr(content, "read"):
@@ -55,7 +55,9 @@ async def upload_of(content: Content) -> Upload:
     )
 
 
-def _bytes_upload(data: bytes) -> Upload:
+def bytes_upload(data: bytes) -> Upload:
+    """A request body of bytes, which may be sent again."""
+
     async def chunks() -> AsyncIterator[bytes]:
         yield data
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 __all__ = [
     "APIConnectionError",
@@ -35,13 +35,21 @@ class PrimeError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _rebuild(
-    cls: type[PrimeError], args: tuple[object, ...], state: dict[str, object]
-) -> PrimeError:
+_E = TypeVar("_E", bound=PrimeError)
+
+
+def _rebuild(cls: type[_E], args: tuple[object, ...], state: dict[str, object]) -> _E:
     error = cls.__new__(cls, *args)
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def rebuilt(cls: type[_E], error: PrimeError) -> _E:
+    """An error as one of a class that says more of it, with all that is known of it."""
+    other = _rebuild(cls, error.args, error.__dict__)
+    other.__cause__ = error.__cause__
+    return other
 
 
 class ConfigurationError(PrimeError, ValueError):

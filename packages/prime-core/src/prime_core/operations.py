@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-__all__ = ["Operation", "RateLimit", "RateScope"]
+__all__ = ["Operation", "RateLimit", "RateScope", "unnamed_operation"]
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Safety: TypeAlias = Literal["safe", "keyed", "unsafe"]
+Service: TypeAlias = Literal["control", "traces", "inference"]
+
+# Anything else could end the request line, and with it the route, early.
+_ENDPOINT = re.compile(r"/[\x21\x22\x24-\x7e]*")
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,12 @@ class Operation:
     """
 
     id: str
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    method: Method
     path: str
-    safety: Literal["safe", "keyed", "unsafe"]
+    safety: Safety
     scope: RateScope = UNLIMITED
     team: Literal["none", "query", "body"] = "none"
-    service: Literal["control", "traces", "inference"] = "control"
+    service: Service = "control"
     key_field: str | None = None
     key_header: str | None = None
     pool: Literal["control", "stream"] = "control"
@@ -81,3 +89,30 @@ class Operation:
     def repeatable(self) -> bool:
         """Whether a request that may have arrived can be sent again."""
         return self.safety != "unsafe"
+
+
+def unnamed_operation(
+    method: Method, endpoint: str, safety: Safety, service: Service = "control"
+) -> Operation:
+    """The row of a route that has no method of its own.
+
+    Args:
+        method: HTTP method.
+        endpoint: the path below ``/api/v1``, percent-encoded.
+        safety: as for `Operation`.
+        service: as for `Operation`.
+
+    Raises:
+        ValueError: the endpoint is no encoded path.
+    """
+    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError(
+            f"endpoint is a percent-encoded path that starts with a slash, unlike {endpoint!r}"
+        )
+    return Operation(
+        id=f"{method} {endpoint}",
+        method=method,
+        path=f"/api/v1{endpoint}",
+        safety=safety,
+        service=service,
+    )

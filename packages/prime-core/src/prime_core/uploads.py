@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 __all__ = ["Progress", "Upload", "closing", "multipart"]
@@ -112,25 +113,43 @@ class Upload:
         return Upload(chunks, size=self.size, rewindable=self.rewindable)
 
 
-def multipart(upload: Upload, *, field: str, filename: str) -> tuple[Upload, str]:
+def multipart(
+    upload: Upload,
+    *,
+    field: str,
+    filename: str,
+    headers: Mapping[str, str] = MappingProxyType({"Content-Type": "application/octet-stream"}),
+    json_fields: Mapping[str, bytes] = MappingProxyType({}),
+) -> tuple[Upload, str]:
     """A body as the one file of an HTML form.
 
     Args:
         upload: the file's content.
         field: the form field's name, plain ASCII.
         filename: what the form calls the file; any characters.
+        headers: of the file's part.
+        json_fields: fields that come before the file, by name, as JSON.
 
     Returns:
         The form, and its content type.
     """
     boundary = uuid.uuid4().hex
-    head = (
-        f"--{boundary}\r\n"
-        f'Content-Disposition: form-data; name="{field}"; filename="{_quoted(filename)}"\r\n'
-        "Content-Type: application/octet-stream\r\n\r\n"
-    ).encode("utf-8", "replace")
+    disposition = f'form-data; name="{field}"; filename="{_quoted(filename)}"'
+    head = b"".join(
+        _part(boundary, f'form-data; name="{name}"', {"Content-Type": "application/json"})
+        + value
+        + b"\r\n"
+        for name, value in json_fields.items()
+    ) + _part(boundary, disposition, headers)
     tail = f"\r\n--{boundary}--\r\n".encode()
     return upload.framed(head, tail), f"multipart/form-data; boundary={boundary}"
+
+
+def _part(boundary: str, disposition: str, headers: Mapping[str, str]) -> bytes:
+    """The beginning of a part of a form."""
+    lines = [f"--{boundary}", f"Content-Disposition: {disposition}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "\r\n"]).encode("utf-8", "replace")
 
 
 def _quoted(filename: str) -> str:

@@ -9,12 +9,15 @@ from prime_local.contract.document import JsonObject
 
 
 class PlatformError(Exception):
-    """Ends a control-plane request with `status` and the body `{"detail": detail}`.
+    """Ends a request with `status`, and a body in the form of the service that was called.
+
+    That is `{"detail": detail}` for the control plane.
 
     Args:
         status: the HTTP status to answer.
         detail: text for people, or the list of problems of a 422.
         headers: further response headers.
+        code: for programs, where the service has codes.
     """
 
     def __init__(
@@ -22,11 +25,13 @@ class PlatformError(Exception):
         status: int,
         detail: str | list[JsonObject],
         headers: dict[str, str] | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
         self.headers = headers or {}
+        self.code = code
 
 
 def invalid(problems: Sequence[Problem]) -> PlatformError:

@@ -15,11 +15,14 @@ from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
 
+# Where each service's part of the contract is read.
+DOCUMENTS = {"/openapi.json": "sandboxes", "/traces/openapi.json": "traces"}
+
 Outage = Callable[[float, asyncio.BaseTransport | None], Coroutine[None, None, None]]
 
 
 async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Reply:
-    """Serve `/openapi.json` and `/_local/...`; no key is needed, but a loopback address is.
+    """Serve `/_local/...` and the contract; no key is needed, but a loopback address is.
 
     Raises:
         PlatformError: 403, 404 or 422.
@@ -27,8 +30,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
     if not ipaddress.ip_address(request.remote or "0.0.0.0").is_loopback:
         raise PlatformError(403, "Only this machine may use this route")
     route = (request.method, request.rel_url.raw_path)
-    if route == ("GET", "/openapi.json"):
-        return Reply(core.contract.document)
+    if route[1] in DOCUMENTS:
+        return Reply(core.contract.documents[DOCUMENTS[route[1]]])
     if route == ("GET", "/_local/ledger"):
         return Reply({**core.ledger.snapshot()})
     if route == ("POST", "/_local/reset"):

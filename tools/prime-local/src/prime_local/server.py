@@ -17,7 +17,7 @@ from prime_local import control, jobs, local_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
 from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
-from prime_local.contract.document import CONTROL, GATEWAY, STORE, JsonObject
+from prime_local.contract.document import CONTROL, GATEWAY, STORE, TRACES, JsonObject
 from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError, invalid, not_simulated
@@ -29,11 +29,17 @@ from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.spoiling import abort, reset, send_spoiled
 from prime_local.ssh.routes import SshRoutes
+from prime_local.traces import routes as trace_routes
 
 logger = logging.getLogger("prime_local")
 
 TRACES_PREFIX, INFERENCE_PREFIX = "/traces", "/inference"
-_SERVICES = ((GATEWAY_PREFIX + "/", GATEWAY), ("/store/", STORE), ("/api/", CONTROL))
+_SERVICES = (
+    (GATEWAY_PREFIX + "/", GATEWAY),
+    ("/store/", STORE),
+    (TRACES_PREFIX + "/", TRACES),
+    ("/api/", CONTROL),
+)
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
@@ -61,6 +67,7 @@ class PlatformServer:
             **jobs.HANDLERS,
             **network_routes.HANDLERS,
             **file_routes.HANDLERS,
+            **trace_routes.HANDLERS,
             **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
@@ -124,7 +131,7 @@ class PlatformServer:
         try:
             if self._stopping:
                 raise _stopping()
-            if path.startswith("/_local/") or path == "/openapi.json":
+            if path.startswith("/_local/") or path in local_routes.DOCUMENTS:
                 return http_response(await local_routes.serve(self._core, request, self.outage))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
@@ -144,9 +151,8 @@ class PlatformServer:
         return response
 
     def _find(self, method: str, path: str) -> tuple[Operation, RouteMatch]:
-        for prefix in (TRACES_PREFIX, INFERENCE_PREFIX):
-            if path.startswith(prefix + "/"):
-                raise PlatformError(501, f"{prefix[1:]} is not simulated yet by prime-local")
+        if path.startswith(INFERENCE_PREFIX + "/"):
+            raise PlatformError(501, "inference is not simulated yet by prime-local")
         for prefix, service in _SERVICES:
             if path.startswith(prefix):
                 rest = path if service == CONTROL else path[len(prefix) - 1 :]
@@ -199,6 +205,8 @@ class PlatformServer:
         missing = core.settings.assumptions.batch_routes
         if missing != "served" and operation.path.endswith(":batchGet"):
             raise PlatformError(missing, "Not Found" if missing == 404 else "Method Not Allowed")
+        if operation.service == TRACES:
+            self._authorize(request)
         if operation.service == CONTROL:
             self._authorize(request)
             sandbox_id = match.parameters.get("sandbox_id", "")
@@ -212,7 +220,7 @@ class PlatformServer:
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         valid = hmac.compare_digest(key.strip().encode(), self._core.api_key.encode())
         if scheme.lower() != "bearer" or not valid:
-            raise PlatformError(401, "Invalid API key")
+            raise PlatformError(401, "Invalid API key", code="unauthenticated")
 
     async def _read(
         self,
@@ -233,6 +241,8 @@ class PlatformServer:
         if operation.service == CONTROL and "requestBody" in operation.spec:
             body, unreadable = _parse_json(await request.read())
             problems += unreadable or checks.body(operation, body)
+        if problems and operation.service == TRACES:
+            raise PlatformError(400, problems[0].text, code="invalid_filter")
         if problems:
             raise invalid(problems)
         return Call(self._core, request, operation, values, body, rule)
@@ -245,8 +255,7 @@ class PlatformServer:
             return
         status = reply.contract_status or reply.status
         for problem in self._core.checks.answer(operation, status, reply.body):
-            place = ".".join(map(str, problem.loc))
-            self._core.violations.append(f"{operation.id} {reply.status} {place}: {problem.msg}")
+            self._core.violations.append(f"{operation.id} {reply.status} {problem.text}")
 
     async def _process_spoiled(
         self, request: web.Request, operation: Operation, match: RouteMatch, rule: FaultRule
@@ -270,6 +279,9 @@ class PlatformServer:
     def _error_reply(self, error: PlatformError, operation: Operation | None = None) -> Reply:
         if operation is not None and operation.service == GATEWAY:
             return Reply(_gateway_error(error, operation), error.status, error.headers)
+        if operation is not None and operation.service == TRACES and error.status != 501:
+            text = {"code": error.code, "message": error.detail}
+            return Reply({"error": text}, error.status, error.headers)
         body: JsonObject = {"detail": error.detail}
         form = self._core.settings.assumptions.validation_error
         if form == "errors" and isinstance(error.detail, list):

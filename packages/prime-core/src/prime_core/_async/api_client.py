@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-import re
 import ssl
 import weakref
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 from typing_extensions import Self
 
 from prime_core.config import Config
-from prime_core.operations import Operation, RateLimit
+from prime_core.operations import RateLimit, unnamed_operation
 from prime_core.reaper import reaper
 from prime_core.transport import AsyncTransport, TransportSettings
 
@@ -22,8 +21,6 @@ __all__ = ["AsyncAPIClient"]
 JSONObject: TypeAlias = dict[str, Any]
 
 _SAFE_METHODS = frozenset({"GET", "PUT", "DELETE"})
-# Anything else could end the request line, and with it the route, early.
-_ENDPOINT = re.compile(r"/[\x21\x22\x24-\x7e]*")
 
 
 class AsyncAPIClient:
@@ -150,18 +147,10 @@ class AsyncAPIClient:
         verb = method.upper()
         if verb not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             raise ValueError(f"method is GET, POST, PUT, PATCH or DELETE, not {method!r}")
-        if not _ENDPOINT.fullmatch(endpoint) or ("?" in endpoint and params):
-            raise ValueError(
-                "endpoint is a percent-encoded path that starts with a slash, with its query in "
-                f"params, unlike {endpoint!r}"
-            )
+        if "?" in endpoint and params:
+            raise ValueError(f"the query stands in params or in the endpoint {endpoint!r}, not both")
         repeatable = verb in _SAFE_METHODS or (verb == "POST" and idempotent_post)
-        operation = Operation(
-            id=f"{verb} {endpoint}",
-            method=verb,  # type: ignore[arg-type]  # checked above
-            path=f"/api/v1{endpoint}",
-            safety="safe" if repeatable else "unsafe",
-        )
+        operation = unnamed_operation(verb, endpoint, "safe" if repeatable else "unsafe")  # type: ignore[arg-type]
         body = None if json is None else jsonlib.dumps(json).encode()
         return await self._transport.request(
             operation, query=params or {}, body=body, timeout=timeout

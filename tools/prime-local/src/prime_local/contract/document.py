@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -12,7 +13,10 @@ from urllib.parse import unquote
 
 JsonObject = dict[str, Any]
 
-CONTROL, GATEWAY, STORE = "control", "gateway", "store"
+CONTROL, GATEWAY, STORE, TRACES = "control", "gateway", "store", "traces"
+AREAS = ("sandboxes", "traces")
+# Areas with a host of their own; the others share the control plane.
+_HOSTS = {"traces": TRACES}
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
 
@@ -23,8 +27,9 @@ class Operation:
     Args:
         id: the contract's `operationId`.
         method: upper-case HTTP method.
-        service: which host it lives on: control plane, gateway or upload store.
+        service: which host it lives on: control plane, gateway, upload store or traces.
         path: the path template.
+        area: the document that it stands in.
         spec: the contract's operation object, path-level parameters included.
     """
 
@@ -32,6 +37,7 @@ class Operation:
     method: str
     service: str
     path: str
+    area: str
     spec: JsonObject
 
 
@@ -72,21 +78,22 @@ class _Path:
 
 
 class Contract:
-    """A loaded contract document with its route table."""
+    """The loaded documents of the contract, by area, with one route table."""
 
-    def __init__(self, document: JsonObject) -> None:
-        self.document = document
+    def __init__(self, documents: Mapping[str, JsonObject]) -> None:
+        self.documents = documents
         self.operations: dict[str, Operation] = {}
         self._paths: dict[tuple[str, int], list[_Path]] = defaultdict(list)
         self._greedy: dict[str, list[_Path]] = defaultdict(list)
-        for template, item in document["paths"].items():
-            self._add_path(template, item)
+        for area, document in documents.items():
+            for template, item in document["paths"].items():
+                self._add_path(area, template, item)
         for paths in self._paths.values():
             # A literal segment wins over a parameter at the same place (x-route-order).
             paths.sort(key=lambda path: [part.startswith("{") for part in path.segments])
 
-    def _add_path(self, template: str, item: JsonObject) -> None:
-        service = _service_of(item)
+    def _add_path(self, area: str, template: str, item: JsonObject) -> None:
+        service = _service_of(item, _HOSTS.get(area, CONTROL))
         shared = item.get("parameters", [])
         operations = {}
         for verb, spec in item.items():
@@ -94,7 +101,12 @@ class Contract:
                 continue
             merged = {**spec, "parameters": [*shared, *spec.get("parameters", [])]}
             operation = Operation(
-                spec["operationId"], verb.upper(), _service_of(spec, service), template, merged
+                id=spec["operationId"],
+                method=verb.upper(),
+                service=_service_of(spec, service),
+                path=template,
+                area=area,
+                spec=merged,
             )
             operations[operation.method] = operation
             self.operations[operation.id] = operation
@@ -119,12 +131,12 @@ class Contract:
                 return RouteMatch(operation, parameters, (method,))
         return None
 
-    def resolve(self, node: JsonObject) -> JsonObject:
-        """Follow a local `$ref`, if the node is one."""
+    def resolve(self, node: JsonObject, area: str) -> JsonObject:
+        """Follow a local `$ref` of an area's document, if the node is one."""
         reference = node.get("$ref")
         if reference is None:
             return node
-        target: Any = self.document
+        target: Any = self.documents[area]
         for part in reference.removeprefix("#/").split("/"):
             target = target[part]
         resolved: JsonObject = target
@@ -140,7 +152,7 @@ def _greedy_place(segments: tuple[str, ...], operations: dict[str, Operation]) -
     return None
 
 
-def _service_of(item: JsonObject, default: str = CONTROL) -> str:
+def _service_of(item: JsonObject, default: str) -> str:
     servers = item.get("servers")
     if not servers:
         return default
@@ -149,6 +161,7 @@ def _service_of(item: JsonObject, default: str = CONTROL) -> str:
 
 @lru_cache(maxsize=1)
 def load_contract() -> Contract:
-    """Load the shipped sandboxes contract (once per process)."""
-    text = resources.files(__package__).joinpath("sandboxes.json").read_text(encoding="utf-8")
-    return Contract(json.loads(text))
+    """Load the shipped contract (once per process)."""
+    folder = resources.files(__package__)
+    texts = {area: folder.joinpath(f"{area}.json").read_text("utf-8") for area in AREAS}
+    return Contract({area: json.loads(text) for area, text in texts.items()})

@@ -31,7 +31,7 @@ class CommandMessages:
     """Message classes of the package `command_session`, by message name."""
 
     def __init__(self, contract: Contract) -> None:
-        schemas = contract.document["components"]["schemas"]
+        schemas = contract.documents["sandboxes"]["components"]["schemas"]
         self._schemas: dict[str, JsonObject] = {
             name: schema for name, schema in schemas.items() if name.startswith("Pb")
         }

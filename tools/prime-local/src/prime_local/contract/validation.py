@@ -10,7 +10,7 @@ import jsonschema_rs
 
 from prime_local.contract.document import Contract, JsonObject, Operation
 
-_DOCUMENT = "urn:contract"
+_DOCUMENT = "urn:contract:"
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,11 @@ class Problem:
     loc: tuple[str | int, ...]
     msg: str
     type: str
+
+    @property
+    def text(self) -> str:
+        """Place and problem in one line."""
+        return f"{'.'.join(map(str, self.loc))}: {self.msg}"
 
     def to_wire(self) -> JsonObject:
         """Return the form that a 422 answer lists under `detail`."""
@@ -43,8 +48,12 @@ class ContractChecks:
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
-        schemas = {"components": contract.document["components"]}
-        self._registry = jsonschema_rs.Registry([(_DOCUMENT, schemas)])
+        self._registry = jsonschema_rs.Registry(
+            [
+                (_DOCUMENT + area, {"components": document["components"]})
+                for area, document in contract.documents.items()
+            ]
+        )
         self._validators: dict[tuple[str, ...], jsonschema_rs.Validator | None] = {}
 
     def parameters(
@@ -58,11 +67,11 @@ class ContractChecks:
         values: JsonObject = {}
         problems: list[Problem] = []
         for declared in operation.spec["parameters"]:
-            parameter = self._contract.resolve(declared)
+            parameter = self._contract.resolve(declared, operation.area)
             name, place = parameter["name"], parameter["in"]
             if place not in ("query", "path"):
                 continue
-            schema = self._contract.resolve(parameter["schema"])
+            schema = self._contract.resolve(parameter["schema"], operation.area)
             given = [path[name]] if place == "path" else query.all(name)
             if given is None:
                 if parameter.get("required"):
@@ -71,7 +80,7 @@ class ContractChecks:
                     values[name] = schema["default"]
                 continue
             value = _read_text(given, schema)
-            validator = self._validator((operation.id, place, name), parameter["schema"])
+            validator = self._validator(operation, (place, name), parameter["schema"])
             problems += _problems(validator, value, (place, name))
             values[name] = value
         return values, problems
@@ -79,7 +88,7 @@ class ContractChecks:
     def body(self, operation: Operation, body: object) -> list[Problem]:
         """Return every problem of a JSON request body."""
         media = operation.spec["requestBody"]["content"]["application/json"]
-        validator = self._validator((operation.id, "body"), media["schema"])
+        validator = self._validator(operation, ("body",), media["schema"])
         return _problems(validator, body, ("body",))
 
     def answer(self, operation: Operation, status: int, body: object) -> list[Problem]:
@@ -91,17 +100,21 @@ class ContractChecks:
         else:
             known = ", ".join(responses)
             return [Problem(("status",), f"{status} is not one of {known}", "undocumented")]
-        media = self._contract.resolve(responses[key]).get("content", {}).get("application/json")
+        response = self._contract.resolve(responses[key], operation.area)
+        media = response.get("content", {}).get("application/json")
         if media is None:
             return []
-        validator = self._validator((operation.id, "answer", key), media["schema"])
+        validator = self._validator(operation, ("answer", key), media["schema"])
         return _problems(validator, body, ("answer",))
 
-    def _validator(self, key: tuple[str, ...], schema: JsonObject) -> jsonschema_rs.Validator:
+    def _validator(
+        self, operation: Operation, place: tuple[str, ...], schema: JsonObject
+    ) -> jsonschema_rs.Validator:
+        key = (operation.id, *place)
         validator = self._validators.get(key)
         if validator is None:
             validator = jsonschema_rs.Draft202012Validator(
-                _absolute(schema),
+                _absolute(schema, _DOCUMENT + operation.area),
                 registry=self._registry,
                 validate_formats=True,
                 # A message must not repeat a value: it may be a secret.
@@ -111,15 +124,15 @@ class ContractChecks:
         return validator
 
 
-def _absolute(node: Any) -> Any:
-    """Rewrite local references so that they point into the registered document."""
+def _absolute(node: Any, document: str) -> Any:
+    """Rewrite local references so that they point into a registered document."""
     if isinstance(node, dict):
         return {
-            key: _DOCUMENT + value if key == "$ref" else _absolute(value)
+            key: document + value if key == "$ref" else _absolute(value, document)
             for key, value in node.items()
         }
     if isinstance(node, list):
-        return [_absolute(item) for item in node]
+        return [_absolute(item, document) for item in node]
     return node
 
 
@@ -130,6 +143,11 @@ def _read_text(given: list[str], schema: JsonObject) -> object:
     if schema.get("type") == "integer":
         try:
             return int(text)
+        except ValueError:
+            return text
+    if schema.get("type") == "number":
+        try:
+            return float(text)
         except ValueError:
             return text
     if schema.get("type") == "boolean":

@@ -1,0 +1,90 @@
+"""Traces on the Prime Intellect platform: upload, query and search, async and sync."""
+
+# A bare table: nothing is imported before a name of it is used (PEP 562).
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
+    from prime_core._sync.api_client import APIClient as APIClient
+    from prime_core.config import Config as Config
+    from prime_core.errors import APIConnectionError as APIConnectionError
+    from prime_core.errors import APIError as APIError
+    from prime_core.errors import APIResponseError as APIResponseError
+    from prime_core.errors import APITimeoutError as APITimeoutError
+    from prime_core.errors import BadRequestError as BadRequestError
+    from prime_core.errors import ConfigurationError as ConfigurationError
+    from prime_core.errors import ConflictError as ConflictError
+    from prime_core.errors import ForbiddenError as ForbiddenError
+    from prime_core.errors import NotFoundError as NotFoundError
+    from prime_core.errors import PaymentRequiredError as PaymentRequiredError
+    from prime_core.errors import PrimeError as PrimeError
+    from prime_core.errors import QuotaExceededError as QuotaExceededError
+    from prime_core.errors import RateLimitError as RateLimitError
+    from prime_core.errors import ServerError as ServerError
+    from prime_core.errors import UnauthorizedError as UnauthorizedError
+    from prime_core.errors import ValidationError as ValidationError
+    from prime_traces._async.api_client import AsyncTracesAPIClient as AsyncTracesAPIClient
+    from prime_traces._async.traces_client import AsyncTracesClient as AsyncTracesClient
+    from prime_traces._sync.api_client import TracesAPIClient as TracesAPIClient
+    from prime_traces._sync.traces_client import TracesClient as TracesClient
+    from prime_traces.errors import AmbiguousDeleteError as AmbiguousDeleteError
+    from prime_traces.errors import LineFormatConflictError as LineFormatConflictError
+    from prime_traces.errors import PrimeTracesError as PrimeTracesError
+    from prime_traces.errors import RetryableAPIError as RetryableAPIError
+    from prime_traces.errors import ServiceUnavailableError as ServiceUnavailableError
+    from prime_traces.errors import ThrottledError as ThrottledError
+    from prime_traces.errors import TraceNotIndexedError as TraceNotIndexedError
+    from prime_traces.errors import TraceTooLargeError as TraceTooLargeError
+    from prime_traces.errors import TransportError as TransportError
+    from prime_traces.errors import ValidationRejectedError as ValidationRejectedError
+    from prime_traces.models import LineFormat as LineFormat
+    from prime_traces.models import UploadReceipt as UploadReceipt
+
+_EXPORTS = {
+    "APIClient": "prime_core._sync.api_client",
+    "APIConnectionError": "prime_core.errors",
+    "APIError": "prime_core.errors",
+    "APIResponseError": "prime_core.errors",
+    "APITimeoutError": "prime_core.errors",
+    "AmbiguousDeleteError": "prime_traces.errors",
+    "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncTracesAPIClient": "prime_traces._async.api_client",
+    "AsyncTracesClient": "prime_traces._async.traces_client",
+    "BadRequestError": "prime_core.errors",
+    "Config": "prime_core.config",
+    "ConfigurationError": "prime_core.errors",
+    "ConflictError": "prime_core.errors",
+    "ForbiddenError": "prime_core.errors",
+    "LineFormat": "prime_traces.models",
+    "LineFormatConflictError": "prime_traces.errors",
+    "NotFoundError": "prime_core.errors",
+    "PaymentRequiredError": "prime_core.errors",
+    "PrimeError": "prime_core.errors",
+    "PrimeTracesError": "prime_traces.errors",
+    "QuotaExceededError": "prime_core.errors",
+    "RateLimitError": "prime_core.errors",
+    "RetryableAPIError": "prime_traces.errors",
+    "ServerError": "prime_core.errors",
+    "ServiceUnavailableError": "prime_traces.errors",
+    "ThrottledError": "prime_traces.errors",
+    "TraceNotIndexedError": "prime_traces.errors",
+    "TraceTooLargeError": "prime_traces.errors",
+    "TracesAPIClient": "prime_traces._sync.api_client",
+    "TracesClient": "prime_traces._sync.traces_client",
+    "TransportError": "prime_traces.errors",
+    "UnauthorizedError": "prime_core.errors",
+    "UploadReceipt": "prime_traces.models",
+    "ValidationError": "prime_core.errors",
+    "ValidationRejectedError": "prime_traces.errors",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> object:
+    from prime_core.lazy import load
+
+    return load(__name__, name, _EXPORTS)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

@@ -1,0 +1,1 @@
+"""The traces service: uploads, queries and deletes of traces, episodes and runs."""
