@@ -148,7 +148,9 @@ class AsyncAPIClient:
         if verb not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             raise ValueError(f"method is GET, POST, PUT, PATCH or DELETE, not {method!r}")
         if "?" in endpoint and params:
-            raise ValueError(f"the query stands in params or in the endpoint {endpoint!r}, not both")
+            raise ValueError(
+                f"the query stands in params or in the endpoint {endpoint!r}, not both"
+            )
         repeatable = verb in _SAFE_METHODS or (verb == "POST" and idempotent_post)
         operation = unnamed_operation(verb, endpoint, "safe" if repeatable else "unsafe")  # type: ignore[arg-type]
         body = None if json is None else jsonlib.dumps(json).encode()
