@@ -91,5 +91,6 @@ RULES = Rules(
         "prime_sandboxes.AsyncImageCatalog": "ImageClient",
         "prime_sandboxes.AsyncImageBuilds": "ImageClient",
         "prime_traces.AsyncTracesResource": "TracesClient",
+        "prime_compute.AsyncComputeResource": "ComputeClient",
     },
 )

@@ -21,10 +21,20 @@ class Encoded(str):
 
 
 def splice(body: bytes, fields: Mapping[str, str]) -> bytes:
-    """Puts fields into the bytes of a JSON object without parsing it."""
-    head = ",".join([f'"{name}":{json.dumps(value)}' for name, value in fields.items()])
+    """Puts fields into the bytes of a JSON object without parsing it.
+
+    The name ``outer.inner`` makes an object of one field.
+    """
+    head = ",".join([_field(name, value) for name, value in fields.items()])
     rest = body.lstrip()[1:].lstrip()
     return f"{{{head}{'' if rest.startswith(b'}') else ','}".encode() + rest
+
+
+def _field(name: str, value: str) -> str:
+    outer, dot, inner = name.partition(".")
+    if dot:
+        return f'"{outer}":{{"{inner}":{json.dumps(value)}}}'
+    return f'"{name}":{json.dumps(value)}'
 
 
 def join_url(

@@ -63,6 +63,7 @@ class Operation:
         scope: the rate-limit class that it belongs to; calls of a scope wait together.
         team: where the route expects the team, besides the header: ``query``, ``body`` or
             ``none``.
+        team_name: what it is called there.
         service: the host that serves it, by the address of `Config` it has: ``control``,
             ``traces`` or ``inference``.
         key_field: body field of the idempotency key, for ``keyed`` rows.
@@ -79,6 +80,7 @@ class Operation:
     safety: Safety
     scope: RateScope = UNLIMITED
     team: Literal["none", "query", "body"] = "none"
+    team_name: Literal["team_id", "teamId", "team.teamId"] = "team_id"
     service: Service = "control"
     key_field: str | None = None
     key_header: str | None = None

@@ -206,10 +206,10 @@ class AsyncTransport:
             raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
         if team and operation.team == "query":
-            query = {"team_id": team, **(query or {})}
-        fields = {}
+            query = {operation.team_name: team, **(query or {})}
+        fields: dict[str, str] = {}
         if team and operation.team == "body":
-            fields["team_id"] = team
+            fields[operation.team_name] = team
         if key is not None and operation.key_field is not None:
             fields[operation.key_field] = key
         if fields:

@@ -16,7 +16,11 @@ from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
 
 # Where each service's part of the contract is read.
-DOCUMENTS = {"/openapi.json": "sandboxes", "/traces/openapi.json": "traces"}
+DOCUMENTS = {
+    "/openapi.json": "sandboxes",
+    "/compute/openapi.json": "compute",
+    "/traces/openapi.json": "traces",
+}
 
 Outage = Callable[[float, asyncio.BaseTransport | None], Coroutine[None, None, None]]
 

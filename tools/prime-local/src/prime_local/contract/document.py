@@ -14,7 +14,7 @@ from urllib.parse import unquote
 JsonObject = dict[str, Any]
 
 CONTROL, GATEWAY, STORE, TRACES = "control", "gateway", "store", "traces"
-AREAS = ("sandboxes", "traces")
+AREAS = ("sandboxes", "compute", "traces")
 # Areas with a host of their own; the others share the control plane.
 _HOSTS = {"traces": TRACES}
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})

@@ -1,0 +1,1 @@
+"""What compute and account routes take and answer."""
