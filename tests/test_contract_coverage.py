@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import prime_compute.operations
+import prime_inference.operations
 import prime_traces.operations
 import pytest
 
@@ -17,7 +18,12 @@ from prime_local.contract import Contract, load_contract
 from prime_local.contract import Operation as Documented
 
 CONTRACT: Contract = load_contract()
-MODULES = [prime_compute.operations, prime_sandboxes.operations, prime_traces.operations]
+MODULES = [
+    prime_compute.operations,
+    prime_inference.operations,
+    prime_sandboxes.operations,
+    prime_traces.operations,
+]
 ROWS = {
     name: value
     for module in MODULES
@@ -33,6 +39,11 @@ UNIMPLEMENTED = {"export_traces"}
 LOGIN = {"generate_auth_challenge", "get_auth_challenge_status"}
 # Rows whose methods are still to be written.
 TO_COME = {
+    "list_inference_models",
+    "get_inference_model",
+    "create_chat_completion",
+    "create_inference_evaluation",
+    "create_inference_evaluation_v4",
     "list_gpu_availability",
     "list_multinode_availability",
     "list_disk_availability",
@@ -165,6 +176,23 @@ def test_a_key_travels_where_the_contract_has_it(name: str, row: Operation) -> N
     parameters = [CONTRACT.resolve(item, operation.area) for item in operation.spec["parameters"]]
     headers = {item["name"] for item in parameters if item["in"] == "header"}
     assert row.key_header == ("Idempotency-Key" if "Idempotency-Key" in headers else None)
+
+
+@each_row
+def test_a_row_needs_a_key_unless_the_contract_says_otherwise(name: str, row: Operation) -> None:
+    assert row.keyless == ({} in documented(row).spec.get("security", []))
+
+
+@each_row
+def test_parameters_of_several_segments_are_those_of_the_contract(
+    name: str, row: Operation
+) -> None:
+    operation = documented(row)
+    parameters = [CONTRACT.resolve(item, operation.area) for item in operation.spec["parameters"]]
+    several = {
+        item["name"] for item in parameters if item.get("x-greedy") or item.get("x-multi-segment")
+    }
+    assert row.raw == several
 
 
 @each_row

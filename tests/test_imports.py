@@ -8,7 +8,14 @@ import sys
 
 import pytest
 
-PACKAGES = ["prime_core", "prime_compute", "prime_sandboxes", "prime_traces", "prime_local"]
+PACKAGES = [
+    "prime_core",
+    "prime_compute",
+    "prime_inference",
+    "prime_sandboxes",
+    "prime_traces",
+    "prime_local",
+]
 HEAVY = ("aiohttp", "tenacity", "anyio", "pydantic", "google", "rich", "asyncio", "logging", "ssl")
 
 

@@ -10,16 +10,12 @@ from collections.abc import AsyncIterator, Iterator
 from enum import Enum
 from typing import Any, get_type_hints
 
-import prime_compute
-import prime_traces
 import pytest
 from pydantic import BaseModel
 
-import prime_core
-import prime_sandboxes
 from syncgen.rules import RULES
 
-PACKAGES = ["prime_core", "prime_compute", "prime_sandboxes", "prime_traces"]
+PACKAGES = ["prime_core", "prime_compute", "prime_inference", "prime_sandboxes", "prime_traces"]
 RENAMED = {"aclose": "close"}
 
 
@@ -61,7 +57,7 @@ def shape(function: Any) -> list[tuple[str, Any, Any]]:
 
 
 def test_the_classes_that_users_meet_are_among_those_compared() -> None:
-    for package in (prime_core, prime_compute, prime_sandboxes, prime_traces):
+    for package in map(importlib.import_module, PACKAGES):
         for name in package.__all__:
             if name.startswith("Async"):
                 assert getattr(package, name) in CLASSES.values()

@@ -92,5 +92,6 @@ RULES = Rules(
         "prime_sandboxes.AsyncImageBuilds": "ImageClient",
         "prime_traces.AsyncTracesResource": "TracesClient",
         "prime_compute.AsyncComputeResource": "ComputeClient",
+        "prime_inference.AsyncInferenceResource": "InferenceClient",
     },
 )

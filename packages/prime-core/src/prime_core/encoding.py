@@ -38,9 +38,26 @@ def _field(name: str, value: str) -> str:
 
 
 def join_url(
-    base_url: str, operation: Operation, path: Mapping[str, str] | None, query: Query | None
+    base_url: str,
+    operation: Operation,
+    path: Mapping[str, str] | None,
+    query: Query | None,
+    root: str = "",
 ) -> URL:
+    """The address of a call.
+
+    Args:
+        base_url: address of the service.
+        operation: the row of the route.
+        path: values of the path's parameters, unencoded.
+        query: query parameters.
+        root: the beginning of most paths, where it stands in ``base_url`` already.
+    """
     text = operation.path
+    if text.startswith(root + "/"):
+        text = text[len(root) :]
+    else:
+        base_url = base_url.removesuffix(root)
     if path:
         text = text.format_map(
             {name: _segment(name, value, operation) for name, value in path.items()}

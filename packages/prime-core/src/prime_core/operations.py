@@ -66,6 +66,7 @@ class Operation:
         team_name: what it is called there.
         service: the host that serves it, by the address of `Config` it has: ``control``,
             ``traces`` or ``inference``.
+        keyless: whether it can be called without an API key.
         key_field: body field of the idempotency key, for ``keyed`` rows.
         key_header: header of the idempotency key, for ``keyed`` rows that have it there.
         pool: ``control`` for short calls, ``stream`` for long-lived ones; neither starves
@@ -82,6 +83,7 @@ class Operation:
     team: Literal["none", "query", "body"] = "none"
     team_name: Literal["team_id", "teamId", "team.teamId"] = "team_id"
     service: Service = "control"
+    keyless: bool = False
     key_field: str | None = None
     key_header: str | None = None
     pool: Literal["control", "stream"] = "control"

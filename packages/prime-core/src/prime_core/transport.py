@@ -91,6 +91,7 @@ class AsyncTransport:
         self._services = {
             "control": Target.of(config.base_url, headers),
             "traces": Target.of(config.traces_url, headers),
+            "inference": Target.of(config.inference_url, headers),
         }
         proxy_for(config.base_url)  # one that can't be used is refused here, not at the first call
         self._static_urls: dict[str, URL] = {}
@@ -196,7 +197,7 @@ class AsyncTransport:
             headers: further headers.
             idle: seconds without progress after which the call is given up.
         """
-        if self.settings.require_auth and not self.config.api_key:
+        if self.settings.require_auth and not (self.config.api_key or operation.keyless):
             raise ConfigurationError(
                 "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
             )
@@ -361,13 +362,15 @@ class AsyncTransport:
         self, operation: Operation, path: Mapping[str, str] | None, query: Query | None
     ) -> URL:
         base_url = self._services[operation.service].base_url
+        # The address of this service holds it: it is handed to other programs too.
+        root = "/api/v1" if operation.service == "inference" else ""
         if path is None and query is None:
             url = self._static_urls.get(operation.id)
             if url is None:
-                url = join_url(base_url, operation, None, None)
+                url = join_url(base_url, operation, None, None, root)
                 self._static_urls[operation.id] = url
             return url
-        return join_url(base_url, operation, path, query)
+        return join_url(base_url, operation, path, query, root)
 
     def want_streams(self, count: int) -> None:
         """Makes room for so many streams on this loop, as far as the system allows it."""

@@ -19,6 +19,7 @@ from prime_local.faults import read_rules
 DOCUMENTS = {
     "/openapi.json": "sandboxes",
     "/compute/openapi.json": "compute",
+    "/inference/openapi.json": "inference",
     "/traces/openapi.json": "traces",
 }
 

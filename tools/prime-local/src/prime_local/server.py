@@ -17,7 +17,7 @@ from prime_local import control, jobs, local_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
 from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
-from prime_local.contract.document import CONTROL, GATEWAY, STORE, TRACES, JsonObject
+from prime_local.contract.document import CONTROL, GATEWAY, INFERENCE, STORE, TRACES, JsonObject
 from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError, invalid, not_simulated
@@ -38,6 +38,7 @@ _SERVICES = (
     (GATEWAY_PREFIX + "/", GATEWAY),
     ("/store/", STORE),
     (TRACES_PREFIX + "/", TRACES),
+    (INFERENCE_PREFIX + "/", INFERENCE),
     ("/api/", CONTROL),
 )
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
@@ -151,8 +152,6 @@ class PlatformServer:
         return response
 
     def _find(self, method: str, path: str) -> tuple[Operation, RouteMatch]:
-        if path.startswith(INFERENCE_PREFIX + "/"):
-            raise PlatformError(501, "inference is not simulated yet by prime-local")
         for prefix, service in _SERVICES:
             if path.startswith(prefix):
                 rest = path if service == CONTROL else path[len(prefix) - 1 :]

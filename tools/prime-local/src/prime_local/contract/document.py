@@ -13,10 +13,11 @@ from urllib.parse import unquote
 
 JsonObject = dict[str, Any]
 
-CONTROL, GATEWAY, STORE, TRACES = "control", "gateway", "store", "traces"
-AREAS = ("sandboxes", "compute", "traces")
+CONTROL, GATEWAY, STORE = "control", "gateway", "store"
+TRACES, INFERENCE = "traces", "inference"
+AREAS = ("sandboxes", "compute", "inference", "traces")
 # Areas with a host of their own; the others share the control plane.
-_HOSTS = {"traces": TRACES}
+_HOSTS = {"traces": TRACES, "inference": INFERENCE}
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
 
@@ -27,7 +28,8 @@ class Operation:
     Args:
         id: the contract's `operationId`.
         method: upper-case HTTP method.
-        service: which host it lives on: control plane, gateway, upload store or traces.
+        service: which host it lives on: control plane, gateway, upload store, traces or
+            inference.
         path: the path template.
         area: the document that it stands in.
         spec: the contract's operation object, path-level parameters included.
@@ -147,7 +149,7 @@ def _greedy_place(segments: tuple[str, ...], operations: dict[str, Operation]) -
     """Return the place of the segment whose parameter may hold slashes, if there is one."""
     for operation in operations.values():
         for parameter in operation.spec["parameters"]:
-            if parameter.get("x-greedy"):
+            if parameter.get("x-greedy") or parameter.get("x-multi-segment"):
                 return segments.index(f"{{{parameter['name']}}}")
     return None
 

@@ -1,0 +1,1 @@
+"""What the inference service takes and answers."""
