@@ -14,6 +14,7 @@ PACKAGES = [
     "prime_inference",
     "prime_sandboxes",
     "prime_traces",
+    "prime_train",
     "prime_local",
 ]
 HEAVY = ("aiohttp", "tenacity", "anyio", "pydantic", "google", "rich", "asyncio", "logging", "ssl")

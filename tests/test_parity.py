@@ -15,7 +15,14 @@ from pydantic import BaseModel
 
 from syncgen.rules import RULES
 
-PACKAGES = ["prime_core", "prime_compute", "prime_inference", "prime_sandboxes", "prime_traces"]
+PACKAGES = [
+    "prime_core",
+    "prime_compute",
+    "prime_inference",
+    "prime_sandboxes",
+    "prime_traces",
+    "prime_train",
+]
 RENAMED = {"aclose": "close"}
 
 

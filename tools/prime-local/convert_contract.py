@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-AREAS = ("sandboxes", "compute", "inference", "traces")
+AREAS = ("sandboxes", "compute", "inference", "traces", "training")
 TARGET = Path(__file__).parent / "src" / "prime_local" / "contract"
 
 

@@ -93,5 +93,6 @@ RULES = Rules(
         "prime_traces.AsyncTracesResource": "TracesClient",
         "prime_compute.AsyncComputeResource": "ComputeClient",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
+        "prime_train.AsyncTrainResource": "TrainClient",
     },
 )

@@ -21,6 +21,7 @@ DOCUMENTS = {
     "/compute/openapi.json": "compute",
     "/inference/openapi.json": "inference",
     "/traces/openapi.json": "traces",
+    "/training/openapi.json": "training",
 }
 
 Outage = Callable[[float, asyncio.BaseTransport | None], Coroutine[None, None, None]]

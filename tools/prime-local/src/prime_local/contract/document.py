@@ -15,7 +15,7 @@ JsonObject = dict[str, Any]
 
 CONTROL, GATEWAY, STORE = "control", "gateway", "store"
 TRACES, INFERENCE = "traces", "inference"
-AREAS = ("sandboxes", "compute", "inference", "traces")
+AREAS = ("sandboxes", "compute", "inference", "traces", "training")
 # Areas with a host of their own; the others share the control plane.
 _HOSTS = {"traces": TRACES, "inference": INFERENCE}
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
