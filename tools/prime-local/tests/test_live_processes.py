@@ -193,7 +193,7 @@ async def test_a_repeated_input_uuid_is_written_once(plain: Live) -> None:
 
 
 async def test_more_waiting_input_than_16_mib_is_refused(plain: Live) -> None:
-    async with plain.start("sleep 5"):
+    async with plain.start("sleep 20"):
         writes = [plain.write(b"z" * 6_000_000, timeout_ms=1_500) for _ in range(3)]
         codes = [error["code"] for _, error in await asyncio.gather(*writes)]
     assert sorted(codes) == ["deadline_exceeded", "deadline_exceeded", "resource_exhausted"]

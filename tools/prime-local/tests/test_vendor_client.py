@@ -92,7 +92,7 @@ IMAGES_SEEN = {
 CURRENT = {
     operation.id
     for operation in load_contract().operations.values()
-    if operation.spec.get("x-status") != "legacy"
+    if operation.area == "sandboxes" and operation.spec.get("x-status") != "legacy"
 }
 # Of live processes, which its sync client has not, it does not need everything.
 UNUSED = {
