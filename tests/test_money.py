@@ -150,7 +150,9 @@ async def test_an_outage_of_two_seconds_loses_none_of_a_thousand_creates(
     slow = FaultRule(operation="create_sandbox", delay_before=0.2)
     prime_platform.add_faults(slow)
     creates = asyncio.gather(*(sandboxes.create(request(f"s-{n}")) for n in range(1000)))
-    while sum(prime_platform.ledger()["responses"].values()) < 100:
+    for _ in range(500):
+        if sum(prime_platform.ledger()["responses"].values()) >= 100:
+            break
         await asyncio.sleep(0.02)
     if kind == "refused":
         await prime_platform.outage(2.0)
@@ -161,7 +163,7 @@ async def test_an_outage_of_two_seconds_loses_none_of_a_thousand_creates(
         prime_platform.clear_faults()
     returned = time.monotonic()
     made = await creates
-    assert time.monotonic() - returned < 4.0
+    assert time.monotonic() - returned < 15.0
     assert len({sandbox.id for sandbox in made}) == 1000
     ledger = prime_platform.ledger()
     assert Counter(ledger["creates_per_key"].values()) == {1: 1000}
