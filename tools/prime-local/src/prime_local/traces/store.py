@@ -1,0 +1,158 @@
+"""The traces store: one SQLite file, written by one thread and read by others."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import queue
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from prime_local.traces.schema import SCHEMA, TABLES, VERSION
+
+T = TypeVar("T")
+
+_READERS = 2
+_PAGE_BYTES = 16 * 1024
+_CACHE_KIB = 32 * 1024
+_WAIT_SECONDS = 10.0
+
+
+class TracesStore:
+    """Holds what was uploaded, in a file; nothing of it runs on the event loop.
+
+    One thread writes, a transaction at a time. Reads have threads and connections of their own
+    that see the last commit, so that neither waits for the other.
+
+    Args:
+        path: the file. Whoever opens it sees to it that no other platform does.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="prime-local-traces-write")
+        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix="prime-local-traces-read")
+        self._writer: sqlite3.Connection | None = None
+        self._readers: list[sqlite3.Connection] = []
+        self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+
+    async def open(self) -> None:
+        """Open or make the file.
+
+        Raises:
+            OSError: another version made it, or it cannot be used.
+        """
+        try:
+            await _result(self._writing.submit(self._open))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in a transaction, and return what it returns once that is committed.
+
+        Writes happen one after another, in the order of the calls. When `work` raises, nothing
+        of it is kept.
+        """
+        return await _result(self._writing.submit(self._write, work))
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` on a read-only connection; it sees one state, at least the last commit."""
+        return await _result(self._reading.submit(self._read, work))
+
+    async def clear(self) -> None:
+        """Forget everything."""
+        await self.write(_clear)
+
+    async def close(self) -> None:
+        """Interrupt what is running, undo an unfinished write, and let go of the file."""
+        for connection in (*self._readers, *([self._writer] if self._writer else [])):
+            connection.interrupt()
+        self._reading.shutdown(wait=False, cancel_futures=True)
+        self._writing.shutdown(wait=False, cancel_futures=True)
+        with ThreadPoolExecutor(1) as closing:
+            await _result(closing.submit(self._close))
+
+    def _open(self) -> None:
+        try:
+            # It holds what users wrote.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            self._writer = _connect(self._path.as_uri())
+            _prepare(self._writer, self._path)
+            for _ in range(_READERS):
+                reader = _connect(self._path.as_uri() + "?mode=ro")
+                self._readers.append(reader)
+                self._idle.put(reader)
+        except sqlite3.Error as error:
+            text = f"cannot be used: {error}"
+            raise OSError(errno.EIO, text, str(self._path)) from error
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._writer
+        assert connection is not None
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(connection)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        return result
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._idle.get(timeout=_WAIT_SECONDS)
+        try:
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        finally:
+            self._idle.put(connection)
+
+    def _close(self) -> None:
+        self._reading.shutdown()
+        self._writing.shutdown()
+        for connection in self._readers:
+            connection.close()
+        if self._writer is not None:
+            self._writer.close()
+        self._readers.clear()
+        self._writer = None
+
+
+async def _result(running: Future[T]) -> T:
+    return await asyncio.wrap_future(running)
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    # Each connection serves one thread at a time; only `interrupt` comes from another.
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, VERSION):
+        raise OSError(errno.EINVAL, "made by another version of prime-local", str(path))
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _clear(connection: sqlite3.Connection) -> None:
+    for table in TABLES:
+        connection.execute(f"DELETE FROM {table}")
