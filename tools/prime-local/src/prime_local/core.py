@@ -38,6 +38,7 @@ from prime_local.ssh.sessions import SshSessions
 from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
+from prime_local.traces.service import TracesService
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -46,6 +47,7 @@ _STORAGE_NAME = "platform.sqlite3"
 _ARCHIVE_NAME = "checkpoints"
 _IMAGES_NAME = "images"
 _BUILDS_NAME = "builds"
+_TRACES_NAME = "traces.sqlite3"
 _CLOSE_SECONDS = 2.5
 
 
@@ -64,6 +66,7 @@ class Settings:
     network_delay: float = 0.0
     checkpoint_time: float = 0.0
     removal_time: float = 0.0
+    trace_index_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
     isolation: WantedMode = "process"
@@ -119,6 +122,9 @@ class PlatformCore:
         )
         self.isolation_mode = premises.isolation
         kept = settings.data_dir or premises.root
+        self.traces = TracesService(
+            kept / _TRACES_NAME, self.clock, self.user_id, settings.trace_index_delay
+        )
         self._archive = Archive(kept / _ARCHIVE_NAME, premises.copier)
         self._image_archive = Archive(kept / _IMAGES_NAME, premises.copier)
         self._host = Host(
@@ -158,7 +164,12 @@ class PlatformCore:
                 storage = await SqliteStorage.open(settings.data_dir / _STORAGE_NAME)
             try:
                 core = cls(settings, faults, premises, tasks, storage)
-                await core._take_over()
+                await core.traces.store.open()
+                try:
+                    await core._take_over()
+                except BaseException:
+                    await core.traces.store.close()
+                    raise
             except BaseException:
                 await storage.close()
                 raise
@@ -298,7 +309,9 @@ class PlatformCore:
         self.lans.clear()
         self._storage.clear()
         self._begin()
-        await asyncio.gather(checkpoints.clear(), images.clear(), self._gone(ended))
+        await asyncio.gather(
+            checkpoints.clear(), images.clear(), self.traces.clear(), self._gone(ended)
+        )
 
     def name_sandboxes(self, ids: Sequence[str]) -> None:
         """Give the sandboxes that are created next these ids, in this order.
@@ -346,6 +359,7 @@ class PlatformCore:
         async with contextlib.AsyncExitStack() as rest:
             rest.push_async_callback(self._premises.close)
             rest.push_async_callback(self._storage.close)
+            rest.push_async_callback(self.traces.store.close)
             rest.push_async_callback(self.tasks.close, 1.0)
             with contextlib.suppress(asyncio.TimeoutError):
                 ends = asyncio.gather(self._gone(ended), self.images.stop())

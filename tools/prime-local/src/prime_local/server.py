@@ -206,6 +206,7 @@ class PlatformServer:
             raise PlatformError(missing, "Not Found" if missing == 404 else "Method Not Allowed")
         if operation.service == TRACES:
             self._authorize(request)
+            core.traces.admit(operation)
         if operation.service == CONTROL:
             self._authorize(request)
             sandbox_id = match.parameters.get("sandbox_id", "")

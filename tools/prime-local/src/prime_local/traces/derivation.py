@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -29,8 +29,7 @@ _TRUNCATED = frozenset(
 _LARGEST = 2**63 - 1
 
 
-@dataclass(frozen=True)
-class NodeRow:
+class NodeRow(NamedTuple):
     """A row of the table `nodes`, without its trace."""
 
     node_idx: int
@@ -47,8 +46,7 @@ class NodeRow:
     tool_name: str | None
 
 
-@dataclass(frozen=True)
-class CallRow:
+class CallRow(NamedTuple):
     """A row of the table `calls`, without its trace."""
 
     call_idx: int
@@ -60,8 +58,7 @@ class CallRow:
     finish_reason: str | None
 
 
-@dataclass(frozen=True)
-class TraceFacts:
+class TraceFacts(NamedTuple):
     """What a trace says about itself: columns of the table `traces`."""
 
     trace_id: str
@@ -95,8 +92,7 @@ class Derived:
     capped: bool
 
 
-@dataclass(frozen=True)
-class EpisodeFacts:
+class EpisodeFacts(NamedTuple):
     """What an envelope says: columns of the table `episodes`."""
 
     episode_id: str
