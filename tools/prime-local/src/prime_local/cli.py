@@ -78,6 +78,7 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         network_delay=options.network_delay,
         checkpoint_time=options.checkpoint_time,
         removal_time=options.removal_time,
+        trace_index_delay=options.trace_index_delay,
         seed=options.seed,
         data_dir=options.data_dir,
         isolation=options.isolation,
@@ -98,7 +99,9 @@ def _settings() -> argparse.ArgumentParser:
     settings.add_argument("--host", default="127.0.0.1", help="address to listen on")
     settings.add_argument("--port", type=int, default=0, help="port; 0 picks a free one")
     settings.add_argument(
-        "--data-dir", type=Path, help="folder that remembers sandboxes; default: a temporary one"
+        "--data-dir",
+        type=Path,
+        help="folder that remembers sandboxes and traces; default: a temporary one",
     )
     settings.add_argument(
         "--isolation",
@@ -119,6 +122,7 @@ def _settings() -> argparse.ArgumentParser:
         ("--network-delay", 0.0, "time between a change of network rules and its effect"),
         ("--checkpoint-time", 0.0, "how long a checkpoint takes to be DURABLE"),
         ("--removal-time", 0.0, "how long a deleted checkpoint is DELETING"),
+        ("--trace-index-delay", 0.0, "time between an upload of traces and their index"),
         ("--token-lifetime", 1800.0, "how long a gateway token is good for"),
         ("--latency", 0.0, "time that each request waits before it is processed"),
     ):

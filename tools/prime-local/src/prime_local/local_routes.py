@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -58,6 +59,14 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return await _name_sandboxes(core, request)
     if route in (("POST", "/_local/pause"), ("POST", "/_local/resume")):
         return await _switch(core, request)
+    if route == ("GET", "/_local/traces"):
+        return Reply(asdict(core.traces.switches))
+    if route == ("POST", "/_local/traces"):
+        try:
+            await core.traces.change(await _body(request))
+        except ValueError as error:
+            raise PlatformError(422, str(error)) from error
+        return Reply(asdict(core.traces.switches))
     if route == ("GET", "/_local/faults"):
         return Reply({"rules": core.faults.to_wire()})
     if route == ("POST", "/_local/faults"):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from prime_local.assumptions import Assumptions
 from prime_local.core import PlatformCore, Settings
@@ -32,10 +33,12 @@ class LocalPlatform:
         checkpoint_time: seconds on the platform clock that a checkpoint takes to be DURABLE once
             its files are copied.
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
+        trace_index_delay: seconds on the platform clock between an upload of traces and their
+            index.
         seed: makes ids and the API key repeatable.
-        data_dir: folder that remembers the API key, the sandboxes' records, checkpoints and
-            volumes for the next platform with it, and holds the sandboxes' files while they
-            live; None to forget everything at the end.
+        data_dir: folder that remembers the API key, the sandboxes' records, checkpoints,
+            volumes and traces for the next platform with it, and holds the sandboxes' files
+            while they live; None to forget everything at the end.
         isolation: how sandboxes are kept from this machine: `full`, `bwrap`, `process` (not at
             all), or `auto` for the strongest that works here.
         token_lifetime: seconds that a gateway token is good for.
@@ -68,6 +71,7 @@ class LocalPlatform:
         network_delay: float = 0.0,
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
+        trace_index_delay: float = 0.0,
         seed: int | None = None,
         data_dir: str | PathLike[str] | None = None,
         isolation: WantedMode = "process",
@@ -90,6 +94,7 @@ class LocalPlatform:
             network_delay=network_delay,
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
+            trace_index_delay=trace_index_delay,
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),
             isolation=isolation,
@@ -218,6 +223,18 @@ class LocalPlatform:
             ValueError: it is not PAUSED, or unknown.
         """
         self._core.resume(sandbox_id)
+
+    async def set_traces(self, **switches: Any) -> None:
+        """Turn switches of the traces service; those that are not named stay.
+
+        Args:
+            switches: `enabled`, `scopes`, `storage_limit` and `hold_index`, as in
+                `prime_local.traces.service.TracesSwitches`.
+
+        Raises:
+            ValueError: there is no such switch, or it has no such value.
+        """
+        await self._core.traces.change(switches)
 
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""

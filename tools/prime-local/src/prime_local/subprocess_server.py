@@ -141,6 +141,10 @@ class PlatformProcess:
         """Move a PAUSED sandbox back to RUNNING."""
         self._call("POST", "/_local/resume", {"sandbox_id": sandbox_id})
 
+    def set_traces(self, **switches: Any) -> None:
+        """Turn switches of the traces service; see `LocalPlatform`."""
+        self._call("POST", "/_local/traces", switches)
+
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})
 

@@ -27,6 +27,8 @@ _TRUNCATED = frozenset(
     }
 )
 _LARGEST = 2**63 - 1
+_STRING = msgspec.json.Decoder(str)
+_ARRAY = msgspec.json.Decoder(list[Raw])
 
 
 class NodeRow(NamedTuple):
@@ -207,7 +209,7 @@ def content_of(source: Raw) -> tuple[str | None, str | None]:
     if data == b"null":
         return None, None
     if data.startswith(b'"'):
-        return msgspec.json.decode(data, type=str), "text"
+        return _STRING.decode(data), "text"
     return data.decode(), "json"
 
 
@@ -367,7 +369,7 @@ def activity(**counts: int) -> str:
 
 
 def _length(source: Raw) -> int:
-    return len(msgspec.json.decode(source, type=list[Raw])) if bytes(source)[:1] == b"[" else 0
+    return len(_ARRAY.decode(source)) if bytes(source)[:1] == b"[" else 0
 
 
 def _tools(tools: Any) -> str | None:
