@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from prime_local.errors import PlatformError
 from prime_local.traces.schema import TABLES
 from prime_local.traces.store import TracesStore
 
@@ -87,8 +88,10 @@ async def test_closing_interrupts_what_runs(store: TracesStore) -> None:
     await asyncio.to_thread(started.wait, 10)
     await asyncio.sleep(0.05)
     await asyncio.wait_for(store.close(), 5)
-    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with pytest.raises(PlatformError, match="stopping"):
         await running
+    with pytest.raises(PlatformError, match="stopping"):
+        await store.write(insert)
 
 
 async def test_it_remembers_and_forgets(store: TracesStore, tmp_path: Path) -> None:

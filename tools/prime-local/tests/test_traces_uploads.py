@@ -344,13 +344,16 @@ async def test_a_named_episode_must_be_in_the_upload(uploads: Uploads) -> None:
         ([], "the first entry must be the session's header"),
         ([{"type": "message"}], "the first entry must be the session's header"),
         ([5], "the first entry must be the session's header"),
-        (session(id=""), '"the header\'s id" must be a non-empty string'),
-        (session(timestamp="yesterday"), "'timing.start' must be a finite number"),
+        (session(id=""), "'id' must be a non-empty string"),
+        (session(timestamp="yesterday"), "'timestamp' must be a date"),
     ],
 )
 async def test_a_session_needs_a_header(uploads: Uploads, line: Any, message: str) -> None:
     error = await uploads.refused(line, line_format="prime_agent")
-    assert error.startswith("400 invalid_trace: line 1: ")
+    assert error == f"400 invalid_trace: line 1: {message}"
+    old = session(timestamp="2001-01-01T00:00:00Z")
+    error = await uploads.refused(old, line_format="prime_agent")
+    assert error.startswith("400 created_at_out_of_window: line 1: ")
 
 
 async def test_checks_follow_their_order(uploads: Uploads) -> None:

@@ -8,10 +8,11 @@ import os
 import queue
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from prime_local.traces.errors import traces_error
 from prime_local.traces.schema import SCHEMA, TABLES, VERSION
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class TracesStore:
         self._writer: sqlite3.Connection | None = None
         self._readers: list[sqlite3.Connection] = []
         self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._closing = False
 
     async def open(self) -> None:
         """Open or make the file.
@@ -47,7 +49,7 @@ class TracesStore:
             OSError: another version made it, or it cannot be used.
         """
         try:
-            await _result(self._writing.submit(self._open))
+            await asyncio.wrap_future(self._writing.submit(self._open))
         except BaseException:
             await self.close()
             raise
@@ -57,12 +59,19 @@ class TracesStore:
 
         Writes happen one after another, in the order of the calls. When `work` raises, nothing
         of it is kept.
+
+        Raises:
+            PlatformError: 503 once the store is closing.
         """
-        return await _result(self._writing.submit(self._write, work))
+        return await self._run(self._writing, self._write, work)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on a read-only connection; it sees one state, at least the last commit."""
-        return await _result(self._reading.submit(self._read, work))
+        """Run `work` on a read-only connection; it sees one state, at least the last commit.
+
+        Raises:
+            PlatformError: 503 once the store is closing.
+        """
+        return await self._run(self._reading, self._read, work)
 
     async def clear(self) -> None:
         """Forget everything."""
@@ -70,12 +79,28 @@ class TracesStore:
 
     async def close(self) -> None:
         """Interrupt what is running, undo an unfinished write, and let go of the file."""
+        self._closing = True
         for connection in (*self._readers, *([self._writer] if self._writer else [])):
             connection.interrupt()
         self._reading.shutdown(wait=False, cancel_futures=True)
         self._writing.shutdown(wait=False, cancel_futures=True)
         with ThreadPoolExecutor(1) as closing:
-            await _result(closing.submit(self._close))
+            await asyncio.wrap_future(closing.submit(self._close))
+
+    async def _run(
+        self,
+        pool: ThreadPoolExecutor,
+        run: Callable[[Callable[[sqlite3.Connection], T]], T],
+        work: Callable[[sqlite3.Connection], T],
+    ) -> T:
+        try:
+            return await asyncio.wrap_future(pool.submit(run, work))
+        except (sqlite3.OperationalError, RuntimeError):
+            # Interrupted, or too late to begin.
+            if self._closing:
+                message = "prime-local is stopping"
+                raise traces_error(503, "storage_unavailable", message) from None
+            raise
 
     def _open(self) -> None:
         try:
@@ -123,10 +148,6 @@ class TracesStore:
             self._writer.close()
         self._readers.clear()
         self._writer = None
-
-
-async def _result(running: Future[T]) -> T:
-    return await asyncio.wrap_future(running)
 
 
 def _connect(uri: str) -> sqlite3.Connection:

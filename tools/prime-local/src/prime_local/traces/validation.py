@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -118,7 +117,7 @@ def check_metadata(data: bytes) -> Metadata:
         raise Rejected("invalid_metadata", "context must be a flat object of strings")
     version = metadata["schema_version"]
     if version is True or version != 1:
-        raise Rejected("unsupported_schema_version", f"schema_version {version!r} is not 1")
+        raise Rejected("unsupported_schema_version", "schema_version must be 1")
     return Metadata(1, context)
 
 
@@ -188,44 +187,52 @@ class UploadChecks:
         return Line([derive_trace(record)], [redacted.encode()])
 
     def _check_trace(self, record: TraceRecord) -> None:
-        self._check_id(record.id, "id")
+        self._check_id(record.id)
         self._new_trace(record.id)
-        self._check_time(record.timing.start if record.timing else None)
+        start = record.timing.start if record.timing else None
+        if isinstance(start, bool) or not isinstance(start, (int, float)):
+            self._reject("invalid_trace", "'timing.start' must be a finite number")
+        self._check_window(start, "timing.start")
         episode_id = text(record.episode_id)
         if episode_id is not None:
             self._references.setdefault(episode_id, self._number)
 
     def _episode(self, document: str) -> Line:
         record = self._parse(document.encode(), EpisodeRecord)
+        self._check_episode(record)
+        members = self._members(record)
+        for member in members:
+            self._check_trace(member)
+        redacted = redact(document)
+        if redacted is not document:
+            record = self._parse(redacted.encode(), EpisodeRecord)
+            members = self._members(record)
+        traces = [derive_trace(member) for member in members]
+        facts = derive_episode(record, [trace.facts for trace in traces])
+        parts = msgspec.json.decode(redacted, type=dict[str, Raw])
+        ids = [trace.facts.trace_id for trace in traces]
+        envelope = msgspec.json.encode({**parts, "traces": ids})
+        return Line(traces, [bytes(source) for source in record.traces or ()], facts, envelope)
+
+    def _check_episode(self, record: EpisodeRecord) -> None:
         if record.traces is None:
             self._reject("line_format_mismatch", "no episode: 'traces' is not an array")
         self._count(1 + len(record.traces))
         if len(record.traces) > MAX_EPISODE_TRACES:
             message = f"more than {MAX_EPISODE_TRACES} traces in an episode"
             self._reject("too_many_traces_in_episode", message)
-        self._check_id(record.id, "the episode's id")
+        self._check_id(record.id)
         self._check_length(record.id, "episode_id_too_long")
         self._check_length(record.env.id if record.env else None, "environment_id_too_long")
         if record.id in self._episodes:
             self._reject("duplicate_episode_id", "an earlier line has the same episode id")
         self._episodes.add(record.id)
-        for member in record.traces:
-            self._check_trace(self._member(member))
-        redacted = redact(document)
-        if redacted is not document:
-            record = self._parse(redacted.encode(), EpisodeRecord)
-        members = record.traces or []
-        traces = [derive_trace(self._member(member)) for member in members]
-        facts = derive_episode(record, [trace.facts for trace in traces])
-        parts = msgspec.json.decode(redacted, type=dict[str, Raw])
-        ids = [trace.facts.trace_id for trace in traces]
-        envelope = msgspec.json.encode({**parts, "traces": ids})
-        return Line(traces, [bytes(member) for member in members], facts, envelope)
 
-    def _member(self, source: Raw) -> TraceRecord:
-        if bytes(source)[:1] != b"{":
+    def _members(self, record: EpisodeRecord) -> list[TraceRecord]:
+        sources = record.traces or ()
+        if not all(bytes(source).startswith(b"{") for source in sources):
             self._reject("invalid_trace", "a member is not a JSON object")
-        return self._parse(source, TraceRecord)
+        return [self._parse(source, TraceRecord) for source in sources]
 
     def _session(self, document: str) -> Line:
         self._count(1)
@@ -233,9 +240,12 @@ class UploadChecks:
         header = entries[0] if entries else SessionEntry()
         if header.type != "session":
             self._reject("invalid_trace", "the first entry must be the session's header")
-        self._check_id(header.id, "the header's id")
+        self._check_id(header.id)
         self._new_trace(header.id)
-        self._check_time(seconds(header.timestamp))
+        start = seconds(header.timestamp)
+        if start is None:
+            self._reject("invalid_trace", "'timestamp' must be a date")
+        self._check_window(start, "timestamp")
         redacted = redact(document)
         if redacted is not document:
             entries = self._entries(redacted)
@@ -255,20 +265,17 @@ class UploadChecks:
         assert found is not None, "its shape was checked"
         return found
 
-    def _check_id(self, value: Any, what: str) -> None:
+    def _check_id(self, value: Any) -> None:
         if not isinstance(value, str) or not value:
-            self._reject("invalid_trace", f"{what!r} must be a non-empty string")
+            self._reject("invalid_trace", "'id' must be a non-empty string")
 
     def _check_length(self, value: Any, code: str) -> None:
         if isinstance(value, str) and len(value) > MAX_ID_CHARACTERS:
             self._reject(code, f"more than {MAX_ID_CHARACTERS} characters")
 
-    def _check_time(self, start: Any) -> None:
-        finite = isinstance(start, (int, float)) and not isinstance(start, bool)
-        if not finite or (isinstance(start, float) and not math.isfinite(start)):
-            self._reject("invalid_trace", "'timing.start' must be a finite number")
+    def _check_window(self, start: float, name: str) -> None:
         if not self.now - _OLDEST_SECONDS <= start <= self.now + _NEWEST_SECONDS:
-            message = "timing.start is outside the accepted window"
+            message = f"{name} is outside the accepted window"
             self._reject("created_at_out_of_window", message)
 
     def _new_trace(self, trace_id: str) -> None:
