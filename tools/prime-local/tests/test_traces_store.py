@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sqlite3
 import threading
@@ -92,6 +93,25 @@ async def test_closing_interrupts_what_runs(store: TracesStore) -> None:
         await running
     with pytest.raises(PlatformError, match="stopping"):
         await store.write(insert)
+
+
+async def test_closing_ends_a_write_of_many_steps(store: TracesStore, tmp_path: Path) -> None:
+    started = threading.Event()
+
+    def endless(connection: sqlite3.Connection) -> None:
+        for number in itertools.count():
+            insert(connection, str(number))
+            started.set()
+
+    running = asyncio.create_task(store.write(endless))
+    await asyncio.to_thread(started.wait, 10)
+    await asyncio.wait_for(store.close(), 5)
+    with pytest.raises(PlatformError, match="stopping"):
+        await running
+    again = TracesStore(tmp_path / "traces.sqlite3")
+    await again.open()
+    assert await again.read(count) == 0
+    await again.close()
 
 
 async def test_it_remembers_and_forgets(store: TracesStore, tmp_path: Path) -> None:

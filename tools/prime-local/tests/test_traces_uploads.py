@@ -507,6 +507,24 @@ async def test_a_receipt_outlives_a_kill_and_no_upload_is_half_stored(
         assert rows(tmp_path, "SELECT * FROM uploads") == []
 
 
+async def test_leaving_a_platform_in_the_middle_of_an_upload(tmp_path: Path, helpers: Any) -> None:
+    data = lines(*(record(f"t{number}", note="x" * 100_000) for number in range(600)))
+    status = 0
+    async with contextlib.AsyncExitStack() as leaving:
+        running = await leaving.enter_async_context(LocalPlatform(data_dir=tmp_path))
+        async with helpers.client_of(running) as client:
+            sending = asyncio.create_task(Uploads(client).send(data))
+            # The writer has begun, as soon as what it writes begins to fill the log.
+            log = tmp_path / "traces.sqlite3-wal"
+            while log.stat().st_size < 1_000_000:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            await leaving.aclose()
+            with contextlib.suppress(aiohttp.ClientError):
+                status = (await sending).status
+    async with LocalPlatform(data_dir=tmp_path):
+        assert len(ids(tmp_path)) in {0: (0, 600), 201: (600,), 503: (0,)}[status]
+
+
 async def test_the_loop_goes_on_while_an_upload_is_stored(uploads: Uploads) -> None:
     data = lines(*(record(f"t{number}", note="x" * 100_000) for number in range(300)))
     longest = 0.0

@@ -21,6 +21,7 @@ _READERS = 2
 _PAGE_BYTES = 16 * 1024
 _CACHE_KIB = 32 * 1024
 _WAIT_SECONDS = 10.0
+_INTERRUPT_SECONDS = 0.02
 
 
 class TracesStore:
@@ -80,12 +81,26 @@ class TracesStore:
     async def close(self) -> None:
         """Interrupt what is running, undo an unfinished write, and let go of the file."""
         self._closing = True
-        for connection in (*self._readers, *([self._writer] if self._writer else [])):
-            connection.interrupt()
         self._reading.shutdown(wait=False, cancel_futures=True)
         self._writing.shutdown(wait=False, cancel_futures=True)
-        with ThreadPoolExecutor(1) as closing:
-            await asyncio.wrap_future(closing.submit(self._close))
+        with ThreadPoolExecutor(1) as waiting:
+            ended = asyncio.wrap_future(waiting.submit(self._wait))
+            while not ended.done():
+                # Again and again: an interrupt meets only a statement that runs just then.
+                for connection in self._connections():
+                    connection.interrupt()
+                await asyncio.wait({ended}, timeout=_INTERRUPT_SECONDS)
+            for connection in self._connections():
+                await asyncio.wrap_future(waiting.submit(connection.close))
+        self._readers.clear()
+        self._writer = None
+
+    def _connections(self) -> list[sqlite3.Connection]:
+        return [*self._readers, *([self._writer] if self._writer is not None else [])]
+
+    def _wait(self) -> None:
+        self._reading.shutdown()
+        self._writing.shutdown()
 
     async def _run(
         self,
@@ -138,16 +153,6 @@ class TracesStore:
                 connection.execute("ROLLBACK")
         finally:
             self._idle.put(connection)
-
-    def _close(self) -> None:
-        self._reading.shutdown()
-        self._writing.shutdown()
-        for connection in self._readers:
-            connection.close()
-        if self._writer is not None:
-            self._writer.close()
-        self._readers.clear()
-        self._writer = None
 
 
 def _connect(uri: str) -> sqlite3.Connection:
