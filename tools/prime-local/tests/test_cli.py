@@ -98,7 +98,8 @@ def test_serve_prints_one_ready_line_and_ends_every_process_on_a_signal(
     assert "SIMULATION" in err
     assert "NOTHING isolates" in err
     assert [pid for pid in pids if helpers.process_exists(pid)] == []
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["platform.sqlite3"]
+    names = sorted(path.name for path in (tmp_path / "data").iterdir())
+    assert names == ["platform.sqlite3", "traces.sqlite3"]
 
 
 def test_serve_does_not_wait_for_open_streams() -> None:

@@ -79,7 +79,8 @@ async def test_folder_and_records_of_the_platform_are_not_there(
                 assert (data / "platform.sqlite3").exists()
                 result = await client.run(box, f"ls -A {data}; ls -AR /run | grep json")
                 assert result.stdout == ""
-                script = "find / -name 'platform.sqlite3*' -o -name 'prime-local-*'"
+                kept = "-name 'platform.sqlite3*' -o -name 'traces.sqlite3*'"
+                script = f"find / {kept} -o -name 'prime-local-*'"
                 assert (await client.run(box, script)).stdout == ""
     finally:
         shutil.rmtree(data)

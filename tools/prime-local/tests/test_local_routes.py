@@ -165,4 +165,4 @@ async def test_leaving_keeps_only_the_records_in_the_data_directory(tmp_path: Pa
     (tmp_path / "mine").write_text("x")
     async with LocalPlatform(data_dir=tmp_path):
         assert [name for name in os.listdir(tmp_path) if name.startswith("prime-local-")]
-    assert sorted(os.listdir(tmp_path)) == ["mine", "platform.sqlite3"]
+    assert sorted(os.listdir(tmp_path)) == ["mine", "platform.sqlite3", "traces.sqlite3"]

@@ -117,6 +117,7 @@ async def test_closing_ends_a_write_of_many_steps(store: TracesStore, tmp_path: 
 async def test_it_remembers_and_forgets(store: TracesStore, tmp_path: Path) -> None:
     await store.write(insert)
     await store.close()
+    assert os.listdir(tmp_path) == ["traces.sqlite3"]
     again = TracesStore(tmp_path / "traces.sqlite3")
     await again.open()
     try:

@@ -91,7 +91,7 @@ class TracesStore:
                     connection.interrupt()
                 await asyncio.wait({ended}, timeout=_INTERRUPT_SECONDS)
             for connection in self._connections():
-                await asyncio.wrap_future(waiting.submit(connection.close))
+                await asyncio.wrap_future(waiting.submit(_close, connection))
         self._readers.clear()
         self._writer = None
 
@@ -177,6 +177,12 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    # An interrupt that met nothing would meet the tidying up of the log.
+    connection.execute("SELECT 1")
+    connection.close()
 
 
 def _clear(connection: sqlite3.Connection) -> None:
