@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
 from prime_core.deadlines import wait_until
+from prime_core.errors import APIResponseError
 from prime_core.pagination import Page, iterate_pages
 from prime_core.per_loop import PerLoop
 from prime_core.single_flight import SingleFlight
@@ -166,9 +167,11 @@ async def test_pages_are_read_only_as_they_are_needed() -> None:
     assert asked == [1, 2]
 
 
-@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 12), max_size=12))
+@given(
+    st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 12), max_size=12), st.booleans()
+)
 def test_items_that_stay_are_found_while_others_come(
-    count: int, size: int, coming: list[int]
+    count: int, size: int, coming: list[int], told: bool
 ) -> None:
     async def run() -> None:
         listed = list(range(count))
@@ -180,7 +183,7 @@ def test_items_that_stay_are_found_while_others_come(
                 listed.insert(place, len(listed))
             start = (number - 1) * size
             page = listed[start : start + size]
-            return Page(page, len(listed), start + size < len(listed))
+            return Page(page, len(listed), start + size < len(listed) if told else None)
 
         found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
         assert len(set(found)) == len(found)
@@ -189,9 +192,11 @@ def test_items_that_stay_are_found_while_others_come(
     asyncio.run(run())
 
 
-@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 40), max_size=12))
+@given(
+    st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 40), max_size=12), st.booleans()
+)
 def test_items_that_stay_are_found_while_others_vanish(
-    count: int, size: int, vanishing: list[int]
+    count: int, size: int, vanishing: list[int], told: bool
 ) -> None:
     async def run() -> None:
         listed = list(range(count))
@@ -203,13 +208,64 @@ def test_items_that_stay_are_found_while_others_vanish(
                 listed.remove(gone)
             start = (number - 1) * size
             page = listed[start : start + size]
-            return Page(page, len(listed), start + size < len(listed))
+            return Page(page, len(listed), start + size < len(listed) if told else None)
 
         found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
         assert len(set(found)) == len(found)
         assert set(found) >= set(listed)
 
     asyncio.run(run())
+
+
+@given(st.integers(0, 20), st.integers(1, 6), st.integers(1, 6), st.booleans())
+def test_pages_smaller_than_asked_for_are_all_read(
+    count: int, size: int, given: int, counted: bool
+) -> None:
+    async def run() -> None:
+        async def fetch(number: int) -> Page[int]:
+            start = (number - 1) * min(size, given)
+            page = range(count)[start : start + min(size, given)]
+            return Page(page, count if counted else None)
+
+        found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
+        assert found == list(range(count))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("total", [5, 2])
+async def test_a_list_ends_with_its_total(total: int) -> None:
+    asked = 0
+
+    async def fetch(number: int) -> Page[int]:
+        nonlocal asked
+        asked += 1
+        return Page(range(5)[number * 2 - 2 : number * 2], total)
+
+    assert [item async for item in iterate_pages(fetch, 2, lambda item: item)] == [*range(total)]
+    assert asked == (total + 1) // 2
+
+
+async def test_a_list_without_a_total_that_repeats_itself_ends() -> None:
+    async def fetch(number: int) -> Page[int]:
+        return Page([1, 2], None)
+
+    assert [item async for item in iterate_pages(fetch, 2, lambda item: item)] == [1, 2]
+
+
+async def test_a_list_that_repeats_itself_and_claims_more_is_an_error() -> None:
+    async def fetch(number: int) -> Page[int]:
+        return Page([1, 2], 100_000)
+
+    found = []
+
+    async def read() -> None:
+        async for item in iterate_pages(fetch, 2, lambda item: item):
+            found.append(item)
+
+    with pytest.raises(APIResponseError, match="same items on every page"):
+        await read()
+    assert found == [1, 2]
 
 
 async def test_a_list_whose_items_come_and_go_all_the_time_comes_to_an_end() -> None:
