@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from prime_compute.errors import NoOfferError
 from prime_compute.models import GpuOffer, ResourceSpec, StockStatus
@@ -19,7 +19,7 @@ from prime_compute.pricing import (
     within_bounds,
 )
 
-__all__ = ["Cheapest", "PricedOffer", "Wishes"]
+__all__ = ["Cheapest", "PricedOffer", "Wishes", "read_price"]
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,6 @@ class Wishes:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
                 raise ValueError(f"{name} is a whole number of at least 1, not {value!r}")
-        price = self.max_price
-        if price is not None and not (isinstance(price, Decimal) and price.is_finite()):
-            raise ValueError(f"max_price is a Decimal, not {price!r}")
 
     def fit(self, offer: GpuOffer) -> PricedOffer | str:
         """The cheapest way to have all this from an offer, or what it lacks."""
@@ -108,6 +105,19 @@ class Wishes:
         if self.max_price is not None and cost.total > self.max_price:
             return "max_price"
         return PricedOffer(offer, cost, **chosen)
+
+
+def read_price(price: Decimal | str | int) -> Decimal:
+    """A price that was given as it was, not as a float that lost its digits."""
+    if isinstance(price, bool) or not isinstance(price, (Decimal, str, int)):
+        raise TypeError(f"max_price is a Decimal, or text such as '2.69', not {price!r}")
+    try:
+        found = Decimal(price)
+    except InvalidOperation:
+        raise ValueError(f"max_price is a number such as '2.69', not {price!r}") from None
+    if not (found.is_finite() and found > 0):
+        raise ValueError(f"max_price is a number above 0, not {price!r}")
+    return found
 
 
 class Cheapest:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing_extensions import Unpack
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.choosing import Cheapest, PricedOffer, Wishes
+from prime_compute.choosing import Cheapest, PricedOffer, Wishes, read_price
 from prime_compute.filters import DiskFilters, GpuFilters, gpu_query, place_query
 from prime_compute.models import (
     DiskOffer,
@@ -206,7 +206,7 @@ class AsyncAvailability(AsyncComputeResource):
         interconnect_type: str | None = None,
         provider: str | None = None,
         image: str | None = None,
-        max_price: Decimal | None = None,
+        max_price: Decimal | str | int | None = None,
         currency: str = "USD",
         spot: bool = False,
         prepaid: bool = False,
@@ -251,7 +251,7 @@ class AsyncAvailability(AsyncComputeResource):
             interconnect_type=interconnect_type,
             provider=provider,
             image=image,
-            max_price=max_price,
+            max_price=None if max_price is None else read_price(max_price),
             currency=currency,
             spot=spot,
             prepaid=prepaid,

@@ -188,7 +188,7 @@ class Availability(ComputeResource):
         interconnect_type: str | None = None,
         provider: str | None = None,
         image: str | None = None,
-        max_price: Decimal | None = None,
+        max_price: Decimal | str | int | None = None,
         currency: str = "USD",
         spot: bool = False,
         prepaid: bool = False,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 from prime_local.availability.making import (
@@ -32,7 +33,7 @@ class Catalogue:
 
     @cached_property
     def gpus(self) -> list[GpuOffer]:
-        return make_gpu_offers(self._seed)
+        return [replace(offer, stock=replace(offer.stock)) for offer in _made(self._seed)]
 
     @cached_property
     def clusters(self) -> list[GpuOffer]:
@@ -127,6 +128,12 @@ class Catalogue:
     def select_disks(self, query: Mapping[str, Any]) -> list[DiskOffer]:
         """Return the disk offers that a request's filters let through, in their order."""
         return [offer for offer in self.disks if _is_there(offer.place, offer.cloud_id, query)]
+
+
+@lru_cache(maxsize=1)
+def _made(seed: int) -> list[GpuOffer]:
+    """The offers before anything is taken; making them takes as long as starting a platform."""
+    return make_gpu_offers(seed)
 
 
 def summarize(offers: Iterable[GpuOffer]) -> JsonObject:
