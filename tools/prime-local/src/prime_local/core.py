@@ -207,7 +207,9 @@ class PlatformCore:
         settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
         self.ledger = Ledger()
-        self.catalogue = Catalogue(settings.seed or 0)
+        self.catalogue = Catalogue(
+            settings.seed or 0, steps_from_zero=settings.assumptions.step_anchor == "zero"
+        )
         self.rates = RateLimits(
             self.clock, self.refusals, documented=settings.limits, older=settings.strict_limits
         )

@@ -24,24 +24,37 @@ class Catalogue:
 
     Args:
         seed: the same offers for the same seed.
+        steps_from_zero: count the steps of amounts from 0, not from the minimum.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, steps_from_zero: bool = False) -> None:
         self._seed = seed
+        self._from_zero = steps_from_zero
         self.disk_place: Callable[[str], Place | None] = lambda disk_id: None
         """Where a disk of the caller's is; set by what knows the disks."""
 
     @cached_property
     def gpus(self) -> list[GpuOffer]:
-        return [replace(offer, stock=replace(offer.stock)) for offer in _made(self._seed)]
+        return [self._own(offer) for offer in _made(self._seed)]
 
     @cached_property
     def clusters(self) -> list[GpuOffer]:
-        return make_multinode_offers(self._seed)
+        return [self._own(offer) for offer in make_multinode_offers(self._seed)]
 
     @cached_property
     def disks(self) -> list[DiskOffer]:
         return make_disk_offers(self._seed)
+
+    def _own(self, offer: GpuOffer) -> GpuOffer:
+        """The offer, with a stock that is this catalogue's alone."""
+        from_zero = self._from_zero
+        return replace(
+            offer,
+            stock=replace(offer.stock),
+            disk=replace(offer.disk, steps_from_zero=from_zero),
+            vcpu=replace(offer.vcpu, steps_from_zero=from_zero),
+            memory=replace(offer.memory, steps_from_zero=from_zero),
+        )
 
     def find(
         self,

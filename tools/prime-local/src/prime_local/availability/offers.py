@@ -20,18 +20,21 @@ class Spec:
     price: Decimal | None = None
     step: int | None = None
     included: bool | None = None
+    steps_from_zero: bool = False
 
     @property
     def adjustable(self) -> bool:
         return self.price is not None
 
     def allows(self, amount: int) -> bool:
-        """Say whether an amount can be ordered; steps are counted from the minimum."""
+        """Say whether an amount can be ordered; bounds and default fit any step."""
         if not self.adjustable:
             return amount == self.default
-        least, most = self.least or 0, amount if self.most is None else self.most
-        fits = (amount - least) % (self.step or 1) == 0
-        return least <= amount <= most and (fits or amount in (self.default, self.most))
+        least, most = self.least or 0, self.most
+        start = 0 if self.steps_from_zero else least
+        fits = (amount - start) % (self.step or 1) == 0
+        within = least <= amount and (most is None or amount <= most)
+        return within and (fits or amount in (least, self.default, most))
 
     def cost(self, amount: int | None = None) -> Decimal:
         """Return the hourly price of an amount, the default without one."""
