@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from prime_compute.errors import NoOfferError as NoOfferError
     from prime_compute.filters import DiskFilters as DiskFilters
     from prime_compute.filters import GpuFilters as GpuFilters
-    from prime_compute.models import CountPrices as CountPrices
     from prime_compute.models import Currency as Currency
     from prime_compute.models import DiskOffer as DiskOffer
     from prime_compute.models import DiskOfferPage as DiskOfferPage
@@ -72,7 +71,6 @@ _EXPORTS = {
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
-    "CountPrices": "prime_compute.models",
     "Currency": "prime_compute.models",
     "DiskFilters": "prime_compute.filters",
     "DiskOffer": "prime_compute.models",

@@ -34,6 +34,9 @@ class GpuFilters(DiskFilters, total=False):
         socket: form factor.
         security: class of hosting.
         disks: ids of disks of yours, to any of which a pod could attach.
+        regions: in any of these.
+        data_center_id: in this data centre.
+        cloud_id: under this name of the provider.
     """
 
     gpu_type: str | None

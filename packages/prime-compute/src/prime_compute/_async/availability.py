@@ -43,6 +43,9 @@ class AsyncAvailability(AsyncComputeResource):
     Offers need no reservation: what is listed may be gone when it is ordered.
 
     Follows the documented page "api-reference/check-gpu-availability".
+
+    Args:
+        client: the connections.
     """
 
     async def list_gpus(

@@ -31,6 +31,9 @@ class Availability(ComputeResource):
     Offers need no reservation: what is listed may be gone when it is ordered.
 
     Follows the documented page "api-reference/check-gpu-availability".
+
+    Args:
+        client: the connections.
     """
 
     _async: AsyncAvailability

@@ -1,7 +1,6 @@
 """What compute and account routes take and answer."""
 
 from prime_compute.models.availability import (
-    CountPrices,
     DiskOffer,
     DiskOfferPage,
     GpuOffer,
@@ -26,7 +25,6 @@ from prime_compute.models.hardware import (
 
 __all__ = [
     "CamelModel",
-    "CountPrices",
     "Currency",
     "DiskOffer",
     "DiskOfferPage",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import Field, RootModel, model_validator
 
@@ -22,7 +22,6 @@ from prime_core.exact import ExactNumbers, Price
 from prime_core.models import OpenEnum
 
 __all__ = [
-    "CountPrices",
     "DiskOffer",
     "DiskOfferPage",
     "GpuOffer",
@@ -204,12 +203,8 @@ class LowestPrices(CamelModel):
     spot_price: Price | None = None
 
 
-CountPrices: TypeAlias = "dict[str, LowestPrices | None]"
-"""The lowest prices by region; `cheapest` holds those of all regions."""
-
-
-class PriceSummary(ExactNumbers, RootModel[dict[str, dict[str, CountPrices]]]):
+class PriceSummary(ExactNumbers, RootModel[dict[str, dict[str, dict[str, LowestPrices | None]]]]):
     """The lowest prices: by GPU type, number of GPUs (as text) and region.
 
-    ``summary.root["H100_80GB"]["8"]["cheapest"]`` are those of eight H100 in any region.
+    ``root["H100_80GB"]["8"]["cheapest"]`` are those of eight H100 in any region.
     """
