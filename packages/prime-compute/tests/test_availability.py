@@ -161,6 +161,22 @@ async def test_an_empty_page_ends_the_list_whatever_the_total(clean_environment:
     ]
 
 
+async def test_offers_that_differ_in_one_thing_are_two(clean_environment: None) -> None:
+    different: list[dict[str, Any]] = [
+        {},
+        {"gpuCount": 2},
+        {"provider": "runpod"},
+        {"dataCenter": "US-1"},
+        {"price": 3},
+        {"isSpot": True},
+        {"memory": {"defaultCount": 64}},
+    ]
+    with RawServer(page(*(offer(**fields) for fields in different))) as server:
+        async with client_of(server.url) as client:
+            found = [one async for one in client.availability.iter_gpus()]
+    assert len(found) == len(different)
+
+
 async def test_a_bare_list_of_disks_is_read(clean_environment: None) -> None:
     disks = [{"provider": "hyperstack", "spec": {"pricePerUnit": 0.00015}}]
     with RawServer(answer(200, disks), answer(200, [])) as server:
@@ -249,6 +265,7 @@ ADJUSTABLE = {
         ([offer(price=2.1), offer(cloudId="d", price=2)], {}, "d", "2", (None, None, None)),
         # What is adjustable is part of the price.
         ([offer(**ADJUSTABLE, price=1.5), offer(cloudId="d")], {}, "d", "2", (None, None, None)),
+        ([offer(cloudId="d"), offer(**ADJUSTABLE, price=1.5)], {}, "d", "2", None),
         # An included default costs less than fewer, and the smallest amount that is enough.
         ([offer(**ADJUSTABLE)], {"vcpus": 10, "disk_size": 55}, "c", "2.6", (60, None, None)),
         ([offer(**ADJUSTABLE)], {"vcpus": 17}, "c", "4.8", (None, 18, None)),
@@ -287,6 +304,7 @@ UNCERTAIN = {"disk": {"minCount": 5, "maxCount": 104, "pricePerUnit": 0.01, "ste
     [
         ([], {}, "no offer of this kind"),
         ([offer(), offer(cloudId="d", isSpot=True)], {"max_price": "1.99"}, "1 max_price, 1 spot"),
+        ([offer(**ADJUSTABLE)], {"max_price": 2}, "1 max_price"),
         ([offer(**ADJUSTABLE)], {"memory": 65}, "1 memory"),
         ([offer(**ADJUSTABLE)], {"disk_size": 1001}, "1 disk_size"),
         ([offer()], {"vcpus": 1}, "1 vcpus"),
