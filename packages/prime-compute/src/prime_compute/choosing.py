@@ -100,9 +100,10 @@ class Wishes:
                 chosen[name] = min(amounts, key=lambda amount: resource_cost(spec, amount))
         try:
             cost = hourly_cost(offer, **chosen)
-        except ValueError:
+            total = cost.total
+        except (ValueError, ArithmeticError):
             return "price"
-        if self.max_price is not None and cost.total > self.max_price:
+        if self.max_price is not None and total > self.max_price:
             return "max_price"
         return PricedOffer(offer, cost, **chosen)
 
