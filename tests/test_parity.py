@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from syncgen.rules import RULES
 
@@ -141,10 +142,11 @@ def exported() -> dict[str, type[Any]]:
 EXPORTED = exported()
 MODELS = {name: cls for name, cls in EXPORTED.items() if issubclass(cls, BaseModel)}
 ERRORS = {name: cls for name, cls in EXPORTED.items() if issubclass(cls, BaseException)}
+DICTIONARIES = {name: cls for name, cls in EXPORTED.items() if is_typeddict(cls)}
 OTHERS = {
     name: cls
     for name, cls in EXPORTED.items()
-    if name not in MODELS and name not in ERRORS and not issubclass(cls, Enum)
+    if name not in MODELS | ERRORS | DICTIONARIES and not issubclass(cls, Enum)
 }
 MADE_BY_OTHERS = {name.replace(".Async", ".") for name in RULES.made_by}
 
@@ -203,6 +205,11 @@ def test_a_public_class_explains_what_makes_it(name: str) -> None:
 def test_a_model_explains_its_fields(name: str, cls: type[BaseModel]) -> None:
     inherited = {field for base in cls.__bases__ for field in getattr(base, "model_fields", ())}
     assert set(cls.model_fields) - inherited - described(cls) == set()
+
+
+@pytest.mark.parametrize(("name", "cls"), DICTIONARIES.items(), ids=DICTIONARIES)
+def test_a_dictionary_explains_its_keys(name: str, cls: type[Any]) -> None:
+    assert set(cls.__annotations__) - described(cls) == set()
 
 
 @pytest.mark.parametrize(("name", "cls"), ERRORS.items(), ids=ERRORS)

@@ -59,7 +59,11 @@ def isolated_server(point: Point) -> Iterator[PlatformProcess]:
 
 def readme_blocks() -> list[tuple[str, str]]:
     """File and code of the Python blocks whose routes the local platform has."""
-    names = ["README.md", "packages/prime-sandboxes/README.md"]
+    names = [
+        "README.md",
+        "packages/prime-sandboxes/README.md",
+        "packages/prime-compute/README.md",
+    ]
     return [
         (name, code)
         for name in names
@@ -81,6 +85,8 @@ def test_a_snippet_of_a_readme_runs_and_leaves_nothing_running(
     server: PlatformProcess = request.getfixturevalue(kind)
     monkeypatch.chdir(tmp_path)
     exec(code, {"__name__": "snippet"})
-    sandboxes = server.ledger()["sandboxes"]
-    assert sandboxes["created"] > 0
+    ledger = server.ledger()
+    sandboxes = ledger["sandboxes"]
+    assert ledger["requests"]
+    assert sandboxes["created"] > 0 or "prime_compute" in code
     assert sandboxes["live"] == 0

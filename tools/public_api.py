@@ -23,7 +23,7 @@ import textwrap
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, ForwardRef, Generic
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -222,9 +222,15 @@ def written_in_body(cls: type) -> dict[str, str]:
     return {
         name: text
         for definer in reversed(definers(cls))
-        for name, text in inspect.get_annotations(definer).items()
+        for name, text in texts(inspect.get_annotations(definer))
         if not text.startswith("ClassVar")
     }
+
+
+def texts(annotations: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields annotations as they are written; a TypedDict wraps its own."""
+    for name, value in annotations.items():
+        yield name, value.__forward_arg__ if isinstance(value, ForwardRef) else value
 
 
 def annotation(function: Any, name: str) -> str:

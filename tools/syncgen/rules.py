@@ -91,6 +91,7 @@ RULES = Rules(
         "prime_sandboxes.AsyncImageCatalog": "ImageClient",
         "prime_sandboxes.AsyncImageBuilds": "ImageClient",
         "prime_traces.AsyncTracesResource": "TracesClient",
+        "prime_compute.AsyncAvailability": "ComputeClient.availability",
         "prime_compute.AsyncComputeResource": "ComputeClient",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_train.AsyncTrainResource": "TrainClient",

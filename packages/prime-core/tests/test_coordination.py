@@ -1,4 +1,4 @@
-"""Small primitives: batching, pages, one flight for many, running together, one per loop."""
+"""Small primitives: batching, one flight for many, running together, one per loop."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
 from prime_core.deadlines import wait_until
-from prime_core.pagination import Page, iterate_pages
 from prime_core.per_loop import PerLoop
 from prime_core.single_flight import SingleFlight
 
@@ -128,101 +125,6 @@ async def test_flushing_nothing_does_nothing() -> None:
     batcher(work).flush()
     await asyncio.sleep(0.01)
     assert work.batches == []
-
-
-async def collect(pages: Sequence[Sequence[int]], more: Sequence[bool]) -> tuple[list[int], int]:
-    asked = 0
-
-    async def fetch(number: int) -> Page[int]:
-        nonlocal asked
-        asked += 1
-        assert number == asked
-        return Page(pages[number - 1], 100, more[number - 1])
-
-    return [item async for item in iterate_pages(fetch, 6, lambda item: item)], asked
-
-
-@given(st.lists(st.lists(st.integers(0, 20), max_size=6), min_size=1, max_size=6))
-def test_every_item_comes_once_in_order_until_a_page_is_empty_or_the_last(
-    pages: list[list[int]],
-) -> None:
-    more = [True] * (len(pages) - 1) + [False]
-    items, asked = asyncio.run(collect(pages, more))
-    read = pages[: pages.index([]) + 1] if [] in pages else pages
-    assert items == list(dict.fromkeys(item for page in read for item in page))
-    assert asked == len(read)
-
-
-async def test_pages_are_read_only_as_they_are_needed() -> None:
-    asked: list[int] = []
-
-    async def fetch(number: int) -> Page[int]:
-        asked.append(number)
-        return Page([number * 10, number * 10 + 1], 100, True)
-
-    async for item in iterate_pages(fetch, 2, lambda item: item):
-        if item == 20:
-            break
-    assert asked == [1, 2]
-
-
-@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 12), max_size=12))
-def test_items_that_stay_are_found_while_others_come(
-    count: int, size: int, coming: list[int]
-) -> None:
-    async def run() -> None:
-        listed = list(range(count))
-        arrivals = iter(coming)
-
-        async def fetch(number: int) -> Page[int]:
-            place = next(arrivals, None)
-            if place is not None:
-                listed.insert(place, len(listed))
-            start = (number - 1) * size
-            page = listed[start : start + size]
-            return Page(page, len(listed), start + size < len(listed))
-
-        found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
-        assert len(set(found)) == len(found)
-        assert set(found) >= set(range(count))
-
-    asyncio.run(run())
-
-
-@given(st.integers(0, 40), st.integers(1, 6), st.lists(st.integers(0, 40), max_size=12))
-def test_items_that_stay_are_found_while_others_vanish(
-    count: int, size: int, vanishing: list[int]
-) -> None:
-    async def run() -> None:
-        listed = list(range(count))
-        leaving = iter(vanishing)
-
-        async def fetch(number: int) -> Page[int]:
-            gone = next(leaving, None)
-            if gone in listed:
-                listed.remove(gone)
-            start = (number - 1) * size
-            page = listed[start : start + size]
-            return Page(page, len(listed), start + size < len(listed))
-
-        found = [item async for item in iterate_pages(fetch, size, lambda item: item)]
-        assert len(set(found)) == len(found)
-        assert set(found) >= set(listed)
-
-    asyncio.run(run())
-
-
-async def test_a_list_whose_items_come_and_go_all_the_time_comes_to_an_end() -> None:
-    asked = 0
-
-    async def fetch(number: int) -> Page[int]:
-        nonlocal asked
-        asked += 1
-        return Page([number], 20 - asked % 2, number < 20)
-
-    found = [item async for item in iterate_pages(fetch, 1, lambda item: item)]
-    assert found == list(range(1, 21))
-    assert asked < 300
 
 
 async def test_many_callers_of_a_key_share_one_flight() -> None:

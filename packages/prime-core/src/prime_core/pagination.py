@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequen
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from prime_core.errors import APIResponseError
+
 __all__ = ["Page", "iterate_pages"]
 
 T = TypeVar("T")
@@ -21,13 +23,15 @@ class Page(Generic[T]):
 
     Attributes:
         items: what it holds.
-        total: how many items all pages hold.
-        more: whether another page follows.
+        total: how many items all pages hold; None where the answer doesn't say.
+        more: whether another page follows; None where the answer doesn't say. Pages are then
+            read until all of the total are there, or one is empty; without a total, until one
+            brings nothing new.
     """
 
     items: Sequence[T]
-    total: int
-    more: bool
+    total: int | None
+    more: bool | None = None
 
 
 async def iterate_pages(
@@ -41,22 +45,34 @@ async def iterate_pages(
         fetch: reads the page of a number, from 1.
         size: items a page.
         identity: what tells two items apart.
+
+    Raises:
+        APIResponseError: a hundred pages brought nothing new.
     """
     seen: set[Hashable] = set()
-    number, total, turns = 1, 0, 0
+    number, total, turns, stale = 1, 0, 0, 0
     while True:
         page = await fetch(number)
+        known = len(seen)
         for item in page.items:
             key = identity(item)
             if key not in seen:
                 seen.add(key)
                 yield item
-        gone, total = total - page.total, page.total
+        gone, total = total - (page.total or 0), page.total or 0
+        more = page.more
+        if more is None:
+            stale = 0 if len(seen) > known else stale + 1
+            if stale > MOST_TURNS:
+                raise APIResponseError("The list has the same items on every page.")
+            # Seen ones may have gone, and pages may be smaller than was asked for.
+            least = min(number * size, len(seen))
+            more = not stale if page.total is None else least < page.total
         if gone > 0 and turns < MOST_TURNS:
             # Unread items have moved up, onto pages that were read before.
             turns += 1
             number = max(1, number - math.ceil(gone / size))
-        elif page.items and page.more:
+        elif page.items and more:
             number += 1
         else:
             return

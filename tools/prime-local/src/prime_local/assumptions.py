@@ -46,6 +46,7 @@ class Assumptions:
             or that they are applied.
         keep_alive: seconds between KeepAlive events on a command's stream; None for no events.
         read_window: whether `offset` and `length` of a read have an effect.
+        step_anchor: from where the steps of an offer's amounts are counted.
         binary_file: what a read makes of bytes that are no UTF-8 text: U+FFFD, or an error.
 
     Raises:
@@ -80,6 +81,7 @@ class Assumptions:
     unenforced_rules: Literal["pending", "applied"] = "pending"
     keep_alive: float | None = None
     read_window: Literal["ignored", "honoured"] = "ignored"
+    step_anchor: Literal["minimum", "zero"] = "minimum"
     binary_file: Literal["replaced", "refused"] = "replaced"
 
     def __post_init__(self) -> None:

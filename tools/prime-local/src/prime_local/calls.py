@@ -49,7 +49,7 @@ class Reply:
     """A JSON answer, or raw bytes of another content type.
 
     `contract_status` names the answer of the contract that this one is, where an assumption gives
-    it another status.
+    it another status. The names in the body of a map are data: a newer server adds none of its own.
     """
 
     body: JsonObject | bytes
@@ -57,6 +57,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     contract_status: int | None = None
+    is_map: bool = False
 
     def data(self) -> bytes:
         if isinstance(self.body, bytes):

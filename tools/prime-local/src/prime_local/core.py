@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_local.assumptions import Assumptions
+from prime_local.availability.catalogue import Catalogue
 from prime_local.checkpoints.archive import Archive
 from prime_local.checkpoints.registry import KIND as CHECKPOINT
 from prime_local.checkpoints.registry import CheckpointRegistry, Workshop
@@ -217,6 +218,9 @@ class PlatformCore:
         settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
         self.ledger = Ledger()
+        self.catalogue = Catalogue(
+            settings.seed or 0, steps_from_zero=settings.assumptions.step_anchor == "zero"
+        )
         self.rates = RateLimits(
             self.clock, self.refusals, documented=settings.limits, older=settings.strict_limits
         )

@@ -67,6 +67,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         except ValueError as error:
             raise PlatformError(422, str(error)) from error
         return Reply(asdict(core.traces.switches))
+    if route == ("POST", "/_local/sell-out"):
+        return await _sell_out(core, request)
     if route == ("GET", "/_local/faults"):
         return Reply({"rules": core.faults.to_wire()})
     if route == ("POST", "/_local/faults"):
@@ -91,6 +93,16 @@ async def _switch(core: PlatformCore, request: web.Request) -> Reply:
     except ValueError as error:
         raise PlatformError(409, str(error)) from error
     return Reply({})
+
+
+async def _sell_out(core: PlatformCore, request: web.Request) -> Reply:
+    body = await _body(request)
+    cloud_id, place = body.get("cloud_id"), body.get("data_center_id")
+    sold_out = body.get("sold_out", True)
+    count = core.catalogue.sell_out(str(cloud_id), place, sold_out=bool(sold_out))
+    if not count:
+        raise PlatformError(404, f"no offer of {cloud_id!r} there")
+    return Reply({"offers": count})
 
 
 async def _name_sandboxes(core: PlatformCore, request: web.Request) -> Reply:

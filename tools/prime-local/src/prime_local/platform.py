@@ -236,6 +236,22 @@ class LocalPlatform:
         """
         await self._core.traces.change(switches)
 
+    def sell_out(
+        self, cloud_id: str, data_center_id: str | None = None, *, sold_out: bool = True
+    ) -> None:
+        """Make offers of GPUs or disks unavailable, or available again.
+
+        Args:
+            cloud_id: of the offers.
+            data_center_id: only those of this data centre.
+            sold_out: False undoes it.
+
+        Raises:
+            ValueError: there is no such offer.
+        """
+        if not self._core.catalogue.sell_out(cloud_id, data_center_id, sold_out=sold_out):
+            raise ValueError(f"no offer of {cloud_id!r} there")
+
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""
         await self._core.reset()

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from prime_local import control, jobs, local_routes
+from prime_local.availability import routes as availability_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
 from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
@@ -62,6 +63,7 @@ class PlatformServer:
         self._ssh = SshRoutes(core, host)
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
+            **availability_routes.HANDLERS,
             **checkpoint_routes.HANDLERS,
             **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,
@@ -190,7 +192,8 @@ class PlatformServer:
             reply = Reply({"detail": "Internal error of prime-local, see its log"}, 500)
         if isinstance(reply, Reply):
             self._check_answer(operation, reply)
-            if self._core.settings.noise and not isinstance(reply.body, bytes):
+            plain = reply.is_map or isinstance(reply.body, bytes)
+            if self._core.settings.noise and not plain:
                 reply = replace(reply, body=add_noise(reply.body))
         return reply
 

@@ -145,6 +145,13 @@ class PlatformProcess:
         """Turn switches of the traces service; see `LocalPlatform`."""
         self._call("POST", "/_local/traces", switches)
 
+    def sell_out(
+        self, cloud_id: str, data_center_id: str | None = None, *, sold_out: bool = True
+    ) -> None:
+        """Make offers of GPUs or disks unavailable, or available again."""
+        body = {"cloud_id": cloud_id, "data_center_id": data_center_id, "sold_out": sold_out}
+        self._call("POST", "/_local/sell-out", body)
+
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})
 

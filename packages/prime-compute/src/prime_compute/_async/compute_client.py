@@ -6,6 +6,7 @@ from types import TracebackType
 
 from typing_extensions import Self
 
+from prime_compute._async.availability import AsyncAvailability
 from prime_compute._async.resource import AsyncComputeResource
 from prime_core._async.api_client import AsyncAPIClient
 
@@ -49,6 +50,11 @@ class AsyncComputeClient(AsyncComputeResource):
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+    @property
+    def availability(self) -> AsyncAvailability:
+        """Offers of GPUs and disks, and the cheapest of them."""
+        return AsyncAvailability(self._client)
 
     async def aclose(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_compute._async.compute_client import AsyncComputeClient
+from prime_compute._sync.availability import Availability
 from prime_compute._sync.resource import ComputeResource
 from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
@@ -42,6 +43,11 @@ class ComputeClient(ComputeResource):
         traceback: TracebackType | None,
     ) -> None:
         leave(self._async, kind, error, traceback)
+
+    @property
+    def availability(self) -> Availability:
+        """Offers of GPUs and disks, and the cheapest of them."""
+        return Availability._wrap(self._async.availability)
 
     def close(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.

@@ -1,0 +1,1 @@
+"""GPUs and disks for rent."""
