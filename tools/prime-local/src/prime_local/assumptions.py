@@ -48,6 +48,8 @@ class Assumptions:
         read_window: whether `offset` and `length` of a read have an effect.
         step_anchor: from where the steps of an offer's amounts are counted.
         binary_file: what a read makes of bytes that are no UTF-8 text: U+FFFD, or an error.
+        search_budget: how many characters the pages of one trace search may read together.
+        search_page: how many one page reads before it ends, whatever it has found.
 
     Raises:
         ValueError: a value that is not one of the answers.
@@ -83,6 +85,8 @@ class Assumptions:
     read_window: Literal["ignored", "honoured"] = "ignored"
     step_anchor: Literal["minimum", "zero"] = "minimum"
     binary_file: Literal["replaced", "refused"] = "replaced"
+    search_budget: int = 256 * 1024 * 1024
+    search_page: int = 32 * 1024 * 1024
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():

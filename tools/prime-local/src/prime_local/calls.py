@@ -66,12 +66,13 @@ class Reply:
 
 
 def http_response(reply: Reply) -> web.Response:
+    # A message of no bytes has its type, too; these answers are no messages.
+    bare = reply.status == 204 or (reply.status == 202 and reply.body == b"")
     return web.Response(
         body=reply.data(),
         status=reply.status,
         headers=reply.headers,
-        # A message of no bytes has its type, too.
-        content_type=None if reply.status == 204 else reply.content_type,
+        content_type=None if bare else reply.content_type,
     )
 
 

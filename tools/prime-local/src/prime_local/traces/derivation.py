@@ -115,7 +115,8 @@ def derive_trace(record: TraceRecord) -> Derived:
     agent, task, run = record.agent, record.task, record.run
     config = agent.config if agent else None
     assert record.timing is not None
-    created_at = float(record.timing.start)
+    # To the microsecond, as summaries show it: a time that was read there finds its trace.
+    created_at = round(float(record.timing.start), 6)
     facts = TraceFacts(
         trace_id=record.id,
         created_at=created_at,
