@@ -53,6 +53,9 @@ class Traces:
     def of_team(self, team: str) -> Traces:
         return Traces(self.platform, self.session, team)
 
+    async def hold_index(self, held: bool) -> None:
+        await self.platform._core.traces.change({"hold_index": held})
+
     async def upload(
         self,
         *records: dict[str, Any],
