@@ -127,20 +127,20 @@ async def test_a_filter_keeps_what_has_the_value(
     traces: Traces, name: str, value: object, expected: list[str]
 ) -> None:
     await upload_both(traces)
-    assert await traces.ids("episodes", key="episode_id", **{name: value}) == expected
+    assert await traces.ids("episodes", "episode_id", **{name: value}) == expected
 
 
 async def test_step_bounds_mean_one_and_the_same_trace(traces: Traces) -> None:
     await upload_both(traces)
-    ids = await traces.ids("episodes", key="episode_id", step_min=2, step_max=2)
+    ids = await traces.ids("episodes", "episode_id", step_min=2, step_max=2)
     assert ids == []
-    assert await traces.ids("episodes", key="episode_id", step_min=2, step_max=3) == ["full"]
+    assert await traces.ids("episodes", "episode_id", step_min=2, step_max=3) == ["full"]
 
 
 async def test_episodes_are_listed_by_their_receipts(traces: Traces) -> None:
     full, failed = await upload_both(traces)
-    assert await traces.ids("episodes", key="episode_id", upload_id=failed) == ["failed"]
-    both = await traces.ids("episodes", key="episode_id", upload_id=[full, failed])
+    assert await traces.ids("episodes", "episode_id", upload_id=failed) == ["failed"]
+    both = await traces.ids("episodes", "episode_id", upload_id=[full, failed])
     assert both == ["failed", "full"]
 
 
@@ -165,7 +165,7 @@ async def test_a_query_that_cannot_be_meant_is_refused(
 async def test_lists_are_newest_first(traces: Traces, limit: int) -> None:
     rows = [episode(f"e{n}", trace(f"t{n}", start=start)) for n, start in enumerate([3, 1, 3, 2])]
     await traces.upload(*rows, line_format="episode")
-    ids = await traces.ids("episodes", key="episode_id", limit=limit)
+    ids = await traces.ids("episodes", "episode_id", limit=limit)
     assert ids == ["e2", "e0", "e3", "e1"]
     many = episode("many", *(trace(f"m{n}", start=n % 3) for n in range(5)))
     await traces.upload(many, line_format="episode")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from trace_queries import START, Traces, episode, scored, sorted_ids, trace
+from yarl import URL
 
 from prime_local import LocalPlatform
 from prime_local.traces.times import format_time
@@ -308,7 +309,7 @@ async def test_teams_and_users_see_their_own_traces(traces: Traces) -> None:
     assert await traces.of_team("").ids("traces") == ["mine"]
     for path in ("traces/theirs", "traces/theirs/nodes", "traces/theirs/calls"):
         assert await traces.refused(path) == "404 trace_not_found"
-    assert await traces.refused("traces/theirs", method="DELETE") == "404 trace_not_found"
+    assert await traces.refused("traces/theirs", "DELETE") == "404 trace_not_found"
     assert await traces.refused("episodes/ep") == "404 episode_not_found"
     assert await traces.refused("episodes/ep/traces") == "404 episode_not_found"
     assert (await traces.get("runs/r"))["trace_count"] == 1
@@ -319,7 +320,7 @@ async def test_ids_of_any_characters_are_found(traces: Traces) -> None:
         await traces.upload(trace(trace_id))
         path = "traces/" + "".join(f"%{byte:02X}" for byte in trace_id.encode())
         url = f"{traces.url}/{path}"
-        request = traces.session.get(aiohttp.client.URL(url, encoded=True), headers=traces.headers)
+        request = traces.session.get(URL(url, encoded=True), headers=traces.headers)
         async with request as answer:
             assert (await answer.json())["trace_id"] == trace_id
 

@@ -101,7 +101,7 @@ async def test_steps_have_figures_in_their_order(traces: Traces) -> None:
             {"step": 7, "trace_count": 1, "episode_count": 0, "avg_reward": None},
         ],
     }
-    empty = {"step_min": None, "step_max": None, "step_count": 0, "items": []}
+    empty: dict[str, Any] = {"step_min": None, "step_max": None, "step_count": 0, "items": []}
     assert await traces.get("runs/unknown/steps") == empty
 
 
@@ -115,7 +115,7 @@ async def test_figures_count_the_newest_copy_of_each_trace(traces: Traces) -> No
     await traces.upload({**scored("a", 0.0), "run": {"id": "old"}})
     await traces.upload({**scored("a", 1.0), "run": {"id": "new"}})
     await traces.upload({**scored("a", 0.5), "run": {"id": "new"}})
-    assert await traces.ids("runs", key="run_id") == ["new"]
+    assert await traces.ids("runs", "run_id") == ["new"]
     assert await traces.refused("runs/old") == "404 run_not_found"
     found = await traces.get("runs/new")
     assert (found["trace_count"], found["avg_reward"]) == (1, 0.5)
@@ -137,7 +137,7 @@ async def test_runs_are_kept_by_their_type(traces: Traces) -> None:
     await traces.upload(of_run("none", "n"))
 
     async def of_type(*types: str) -> list[str]:
-        return await traces.ids("runs", key="run_id", run_type=list(types))
+        return await traces.ids("runs", "run_id", run_type=list(types))
 
     assert await of_type("eval") == ["r"]
     assert await of_type("train") == ["t"]
@@ -160,7 +160,7 @@ async def test_the_latest_arrival_comes_first(traces: Traces) -> None:
         await traces.upload(of_run(run_id, trace_id))
     await traces.upload(of_run("y", "5"), of_run("z", "6"))
     for limit in (1, 2, 100):
-        ids = await traces.ids("runs", key="run_id", limit=limit)
+        ids = await traces.ids("runs", "run_id", limit=limit)
         assert ids == ["z", "y", "a", "c", "b"]
 
 

@@ -104,7 +104,7 @@ class Traces:
         assert status == 200, (path, parameters, body)
         return body
 
-    async def refused(self, path: str, *, method: str = "GET", **parameters: Any) -> str:
+    async def refused(self, path: str, method: str = "GET", /, **parameters: Any) -> str:
         """Return status and code of an answer that must be an error."""
         status, body = await self.ask(method, path, **parameters)
         assert status >= 400, body
@@ -124,7 +124,7 @@ class Traces:
     async def items(self, path: str, **parameters: Any) -> list[Any]:
         return [item async for page in self.pages(path, **parameters) for item in page["items"]]
 
-    async def ids(self, path: str, key: str = "trace_id", **parameters: Any) -> list[str]:
+    async def ids(self, path: str, key: str = "trace_id", /, **parameters: Any) -> list[str]:
         return [item[key] for item in await self.items(path, **parameters)]
 
 

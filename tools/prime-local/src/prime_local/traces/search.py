@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
+from functools import partial
 
 from prime_local.contract.document import JsonObject
 from prime_local.traces.errors import traces_error
@@ -51,7 +52,8 @@ async def search_run(store: TracesStore, query: Query) -> JsonObject:
     walk = _Walk(*(page.position or ("", -1, 0)))
     end_of_page = walk.read + max_read_by_page
     while not walk.ended and len(walk.items) < page.limit and walk.read < end_of_page:
-        await store.read(lambda connection: _go_on(connection, query, walk))
+        end = min(walk.read + _STRETCH, end_of_page, max_read + 1)
+        await store.read(partial(_go_on, query=query, walk=walk, end=end))
         if walk.read > max_read:
             raise traces_error(
                 400, "search_limit_exceeded", "the search reads too much; make it more specific"
@@ -99,10 +101,9 @@ def _traces(query: Query, indexed: str) -> Where:
     return where
 
 
-def _go_on(connection: sqlite3.Connection, query: Query, walk: _Walk) -> None:
-    """Read on for a stretch."""
+def _go_on(connection: sqlite3.Connection, query: Query, walk: _Walk, end: int) -> None:
+    """Read on until so many characters were read."""
     field_name, wanted = query.filters.get("field"), query.filters.get("query")
-    end = walk.read + _STRETCH
     for row in select(connection, *_nodes(query, walk, field_name)):
         walk.trace_id, walk.node_idx = row["trace_id"], row["node_idx"]
         text: str = row[field_name]
