@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -195,6 +196,58 @@ ORDERED = [
     scored("e", None, start=4),
     scored("f", -1.0, start=4, run={"work": {"step": 0}}),
 ]
+
+
+async def test_filters_and_orders_agree_with_a_list_made_by_hand(traces: Traces) -> None:
+    dice = random.Random(6)
+    rows: list[dict[str, Any]] = []
+    for n in range(60):
+        record = scored(
+            f"t{n}",
+            dice.choice([None, 0.0, 0.25, 1.0]),
+            start=dice.randint(0, 9),
+            ok=dice.random() < 0.5,
+            stop_condition=dice.choice(["done", "max_turns", None]),
+            run={"id": dice.choice(["r", "s"]), "work": {"step": dice.randint(0, 3)}},
+        )
+        await traces.upload(record, context={"side": dice.choice(["left", "right"])})
+        rows.append(await traces.get(f"traces/{record['id']}"))
+    checks: dict[str, Callable[[dict[str, Any], Any], bool]] = {
+        "run_id": lambda row, value: row["run_id"] == value,
+        "reward_min": lambda row, value: (row["score"]["reward"] or -1) >= value,
+        "outcome": lambda row, value: row["score"]["outcome"] == value,
+        "has_error": lambda row, value: row["execution"]["has_error"] is value,
+        "is_truncated": lambda row, value: row["execution"]["is_truncated"] is value,
+        "created_after": lambda row, value: row["created_at"] >= value,
+        "created_before": lambda row, value: row["created_at"] < value,
+        "context.side": lambda row, value: row["context"]["side"] == value,
+    }
+    values: dict[str, list[Any]] = {
+        "run_id": ["r", "s"],
+        "reward_min": [0.25, 0.5],
+        "outcome": ["done", "max_turns"],
+        "has_error": [True, False],
+        "is_truncated": [True, False],
+        "created_after": [format_time(START + n) for n in (2, 5)],
+        "created_before": [format_time(START + n) for n in (5, 8)],
+        "context.side": ["left", "right"],
+    }
+    keys: dict[str, Callable[[dict[str, Any]], float | None]] = {
+        "created_at": lambda row: 0,
+        "reward": lambda row: row["score"]["reward"],
+        "run_step": lambda row: row["run_step"],
+    }
+    for _ in range(60):
+        names = dice.sample(sorted(checks), dice.randint(0, 3))
+        wanted = {name: dice.choice(values[name]) for name in names}
+        sort = dice.choice(sorted(keys))
+        expected = [
+            row for row in rows if all(checks[name](row, value) for name, value in wanted.items())
+        ]
+        expected.sort(key=lambda row: (row["created_at"], row["trace_id"]), reverse=True)
+        expected.sort(key=lambda row: (keys[sort](row) is None, -(keys[sort](row) or 0)))
+        ids = await traces.ids("traces", sort=sort, limit=dice.randint(3, 40), **wanted)
+        assert ids == [row["trace_id"] for row in expected], (wanted, sort)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4, 100])

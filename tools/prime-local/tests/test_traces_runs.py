@@ -80,6 +80,12 @@ async def test_a_run_has_figures_over_its_traces(traces: Traces) -> None:
     }
 
 
+async def test_among_traces_of_one_time_the_last_upload_is_the_newest(traces: Traces) -> None:
+    await traces.upload(of_run("r", "z"), context={"n": "1"})
+    await traces.upload(of_run("r", "a"), context={"n": "2"})
+    assert (await traces.get("runs/r"))["context"] == {"n": "2"}
+
+
 async def test_a_run_without_scores_and_steps_says_so(traces: Traces) -> None:
     await traces.upload(of_run("r", "a"))
     found = await traces.get("runs/r")

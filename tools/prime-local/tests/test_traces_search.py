@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 from trace_queries import Traces, saying, scored, text_of, trace
 
-from prime_local import Assumptions
+from prime_local import Assumptions, LocalPlatform
 
 if TYPE_CHECKING:
     from conftest import OpenPlatform
@@ -205,6 +207,26 @@ async def test_an_unknown_run_is_not_found(traces: Traces) -> None:
     assert await other.refused(SEARCH, query="abc") == "404 run_not_found"
 
 
+async def test_search_agrees_with_a_search_by_hand(traces: Traces) -> None:
+    dice = random.Random(6)
+    texts = {
+        f"t{n}": ["".join(dice.choices("ab😀ü\n", k=dice.randint(0, 40))) for _ in range(6)]
+        for n in range(20)
+    }
+    await traces.upload(*(saying(trace_id, *contents) for trace_id, contents in texts.items()))
+    for _ in range(25):
+        query = "".join(dice.choices("ab😀ü", k=3))
+        expected = [
+            (trace_id, place, text.find(query))
+            for trace_id in sorted(texts)
+            for place, text in enumerate(texts[trace_id])
+            if query in text
+        ]
+        matches = await traces.items(SEARCH, query=query, limit=dice.randint(1, 60))
+        assert [(m["trace_id"], m["node_idx"], m["match_start"]) for m in matches] == expected
+        assert all(text_of(match) == query for match in matches)
+
+
 @pytest.mark.parametrize("limit", [1, 3, 7])
 async def test_a_walk_finds_every_match_once(traces: Traces, limit: int) -> None:
     await traces.upload(*(saying(f"t{n}", *(["abc"] * 5)) for n in range(5)))
@@ -304,6 +326,20 @@ async def test_a_search_that_reads_too_much_is_refused(open_platform: OpenPlatfo
     assert refused == "400 search_limit_exceeded"
     # More specific, it reads less.
     assert await traces.items(SEARCH, query="abc", role="tool") == []
+
+
+async def test_a_platform_ends_while_it_searches() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with LocalPlatform() as platform:
+            traces = Traces(platform, session)
+            await traces.upload(*(saying(f"t{n}", "x" * 4_000_000) for n in range(8)))
+            searches = [
+                asyncio.create_task(traces.ask("GET", SEARCH, query="needle")) for _ in range(4)
+            ]
+            await asyncio.sleep(0.02)
+        # Leaving it has not failed, and nobody was left without an answer.
+        answers = await asyncio.gather(*searches)
+        assert {status for status, _ in answers} <= {200, 503}
 
 
 async def test_a_long_search_keeps_nobody_waiting(traces: Traces) -> None:

@@ -54,7 +54,7 @@ class Traces:
         return Traces(self.platform, self.session, team)
 
     async def hold_index(self, held: bool) -> None:
-        await self.platform._core.traces.change({"hold_index": held})
+        await self.platform.set_traces(hold_index=held)
 
     async def upload(
         self,

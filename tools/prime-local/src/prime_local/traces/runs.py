@@ -14,25 +14,24 @@ from prime_local.traces.times import format_time
 
 _ORDER = Order("last_ingested", "run_id")
 _RUNS = """
-    WITH ranked AS (
-        SELECT run_id, created_at, ingested_at, episode_id, reward, run_step, has_error, user_id,
-            context, environment_id, model_id,
-            row_number() OVER (PARTITION BY run_id ORDER BY created_at, trace_id) AS rank,
-            row_number() OVER (PARTITION BY run_id ORDER BY created_at DESC, trace_id DESC) AS age
-        FROM traces WHERE {traces}
-    ), runs AS (
+    WITH held AS NOT MATERIALIZED (SELECT * FROM traces WHERE {traces}), figures AS (
         SELECT run_id, min(created_at) AS first_created, max(created_at) AS last_created,
             max(ingested_at) AS last_ingested, count(*) AS traces,
             count(DISTINCT episode_id) AS episodes, avg(reward) AS reward,
             min(run_step) AS step_min, max(run_step) AS step_max,
             count(DISTINCT run_step) AS steps, max(has_error) AS has_error,
-            max(user_id) FILTER (WHERE rank = 1) AS first_user,
-            max(context) FILTER (WHERE age = 1) AS context,
             json_group_array(DISTINCT user_id) AS users,
             json_group_array(DISTINCT environment_id)
                 FILTER (WHERE environment_id IS NOT NULL) AS environments,
             json_group_array(DISTINCT model_id) FILTER (WHERE model_id IS NOT NULL) AS models
-        FROM ranked GROUP BY run_id
+        FROM held GROUP BY run_id
+    ), runs AS (
+        SELECT *,
+            (SELECT user_id FROM held WHERE held.run_id = figures.run_id
+                ORDER BY created_at, id LIMIT 1) AS first_user,
+            (SELECT context FROM held WHERE held.run_id = figures.run_id
+                ORDER BY created_at DESC, id DESC LIMIT 1) AS context
+        FROM figures
     )
     SELECT * FROM runs
 """
@@ -49,10 +48,10 @@ _BY_ONE_OF = (
 # A walk through the runs sees them as they were when it began: a run that grows meanwhile would
 # move ahead of the cursor and be missed.
 _AS_OF = """
-    ingested_at <= ? AND NOT EXISTS (
+    ingested_at <= ? AND (newest = 1 OR NOT EXISTS (
         SELECT 1 FROM traces AS later WHERE later.owner = traces.owner
         AND later.trace_id = traces.trace_id AND later.generation > traces.generation
-        AND later.ingested_at <= ?)
+        AND later.ingested_at <= ?))
 """
 _STEPS = """
     SELECT run_step AS step, count(*) AS trace_count, count(DISTINCT episode_id) AS episode_count,

@@ -21,8 +21,7 @@ _FIELDS = {
 }
 _AROUND = 64
 _LISTED_UNINDEXED = 256
-# Characters that are read at a stretch: others read in between, and a search that nobody waits
-# for any more ends.
+# Characters that are read at a stretch; then others have their turn.
 _STRETCH = 1024 * 1024
 _TRACE_FILTERS = ("run_step", "has_error", "reward_min", "reward_max")
 
