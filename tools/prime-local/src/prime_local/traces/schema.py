@@ -70,9 +70,12 @@ SCHEMA = (
     # planner than the key of one trace.
     "CREATE INDEX IF NOT EXISTS traces_by_time ON traces (owner, created_at, trace_id)"
     " WHERE newest = 1",
-    "CREATE INDEX IF NOT EXISTS traces_by_run ON traces (owner, run_id, trace_id) WHERE newest = 1",
-    "CREATE INDEX IF NOT EXISTS traces_by_run_and_time ON traces (owner, run_id, created_at)",
-    "CREATE INDEX IF NOT EXISTS traces_by_episode ON traces (owner, episode_id) WHERE newest = 1",
+    "CREATE INDEX IF NOT EXISTS traces_by_run ON traces (owner, run_id, trace_id)"
+    " WHERE newest = 1",
+    "CREATE INDEX IF NOT EXISTS traces_by_run_and_time"
+    " ON traces (owner, run_id, created_at, trace_id)",
+    "CREATE INDEX IF NOT EXISTS traces_by_episode"
+    " ON traces (owner, episode_id, created_at, trace_id) WHERE newest = 1",
     "CREATE INDEX IF NOT EXISTS traces_by_upload ON traces (owner, digest)",
     # The stored document, credentials redacted; UTF-8 JSON without a final LF.
     """

@@ -124,13 +124,13 @@ def _nodes(query: Query, walk: _Walk, field_name: str) -> tuple[str, list[SqlVal
     nodes.add("trace.trace_id > ? OR node.node_idx > ?", walk.trace_id, walk.node_idx)
     if query.filters.get("role") is not None:
         nodes.add("node.role = ?", query.filters.get("role"))
-    # Traces go first whatever the planner thinks: in their order nothing is to be sorted.
+    # Traces go first whatever the planner thinks: in the order of its indexes nothing is sorted.
     statement = f"""
         SELECT trace.trace_id, trace.digest, trace.generation, trace.episode_id, node.node_idx,
             node.role, {_FIELDS[field_name]}
         FROM (SELECT * FROM traces WHERE {traces}) AS trace CROSS JOIN nodes AS node
             ON node.trace = trace.id
-        WHERE {nodes} ORDER BY trace.trace_id, node.node_idx
+        WHERE {nodes} ORDER BY trace.trace_id, trace.id, node.node_idx
     """
     return statement, [*traces.values, *nodes.values]
 
