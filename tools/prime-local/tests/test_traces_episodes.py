@@ -137,6 +137,15 @@ async def test_step_bounds_mean_one_and_the_same_trace(traces: Traces) -> None:
     assert await traces.ids("episodes", "episode_id", step_min=2, step_max=3) == ["full"]
 
 
+async def test_filters_on_traces_look_at_their_newest_copies(traces: Traces) -> None:
+    for step, side in ((1, "left"), (2, "right")):
+        row = episode("ep", at_step("t", step))
+        await traces.upload(row, line_format="episode", context={"side": side})
+    assert await traces.ids("episodes", "episode_id", run_step=1) == []
+    assert await traces.ids("episodes", "episode_id", run_step=2) == ["ep"]
+    assert await traces.ids("episodes", "episode_id", **{"context.side": "left"}) == []
+
+
 async def test_episodes_are_listed_by_their_receipts(traces: Traces) -> None:
     full, failed = await upload_both(traces)
     assert await traces.ids("episodes", "episode_id", upload_id=failed) == ["failed"]

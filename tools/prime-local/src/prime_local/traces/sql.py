@@ -44,8 +44,8 @@ class Order:
         return [*([self.key] if self.key else []), self.time, self.identity]
 
     def __str__(self) -> str:
-        nulls = [f"{self.key} IS NULL"] if self.key else []
-        return ", ".join(nulls + [f"{column} DESC" for column in self.columns])
+        # To SQLite null is less than anything, so it comes last.
+        return ", ".join(f"{column} DESC" for column in self.columns)
 
     def begin_after(self, where: Where, position: Sequence[SqlValue]) -> None:
         """Leave out the rows up to a position."""
