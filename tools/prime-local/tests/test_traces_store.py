@@ -162,3 +162,23 @@ async def test_another_version_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(OSError, match="another version"):
         await TracesStore(path).open()
+
+
+async def test_reads_that_wait_their_turn_learn_that_the_store_closes(store: TracesStore) -> None:
+    begun, go_on = threading.Barrier(3), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        begun.wait(10)
+        go_on.wait(10)
+
+    # As many as there are readers, and one that waits for them.
+    held = [asyncio.create_task(store.read(hold)) for _ in range(2)]
+    waiting = asyncio.create_task(store.read(count))
+    await asyncio.to_thread(begun.wait, 10)
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    go_on.set()
+    await closing
+    with pytest.raises(PlatformError, match="stopping"):
+        await asyncio.wait_for(waiting, 10)
+    await asyncio.gather(*held)

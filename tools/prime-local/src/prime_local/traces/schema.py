@@ -70,8 +70,7 @@ SCHEMA = (
     # planner than the key of one trace.
     "CREATE INDEX IF NOT EXISTS traces_by_time ON traces (owner, created_at, trace_id)"
     " WHERE newest = 1",
-    "CREATE INDEX IF NOT EXISTS traces_by_run ON traces (owner, run_id, trace_id)"
-    " WHERE newest = 1",
+    "CREATE INDEX IF NOT EXISTS traces_by_run ON traces (owner, run_id, trace_id) WHERE newest = 1",
     "CREATE INDEX IF NOT EXISTS traces_by_run_and_time"
     " ON traces (owner, run_id, created_at, trace_id)",
     "CREATE INDEX IF NOT EXISTS traces_by_episode"

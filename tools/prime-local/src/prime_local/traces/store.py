@@ -81,8 +81,9 @@ class TracesStore:
     async def close(self) -> None:
         """Interrupt what is running, undo an unfinished write, and let go of the file."""
         self._closing = True
-        self._reading.shutdown(wait=False, cancel_futures=True)
-        self._writing.shutdown(wait=False, cancel_futures=True)
+        # What waits its turn is not cancelled: a request would be left without an answer.
+        self._reading.shutdown(wait=False)
+        self._writing.shutdown(wait=False)
         with ThreadPoolExecutor(1) as waiting:
             ended = asyncio.wrap_future(waiting.submit(self._wait))
             while not ended.done():
@@ -109,13 +110,22 @@ class TracesStore:
         work: Callable[[sqlite3.Connection], T],
     ) -> T:
         try:
-            return await asyncio.wrap_future(pool.submit(run, work))
+            return await asyncio.wrap_future(pool.submit(self._begin, run, work))
         except (sqlite3.OperationalError, RuntimeError):
             # Interrupted, or too late to begin.
             if self._closing:
                 message = "prime-local is stopping"
                 raise traces_error(503, "storage_unavailable", message) from None
             raise
+
+    def _begin(
+        self,
+        run: Callable[[Callable[[sqlite3.Connection], T]], T],
+        work: Callable[[sqlite3.Connection], T],
+    ) -> T:
+        if self._closing:
+            raise RuntimeError("the store is closing")
+        return run(work)
 
     def _open(self) -> None:
         try:
