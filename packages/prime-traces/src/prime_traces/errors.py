@@ -15,8 +15,10 @@ from prime_core.errors import (
 
 __all__ = [
     "AmbiguousDeleteError",
+    "InvalidRecordError",
     "LineFormatConflictError",
     "PrimeTracesError",
+    "RecordTypeError",
     "RetryableAPIError",
     "ServiceUnavailableError",
     "ThrottledError",
@@ -52,6 +54,27 @@ class TraceTooLargeError(PrimeError, ValueError):
             f"line {self.line_number} has {self.size:,} bytes, more than the {self.limit:,} that "
             "the service takes; split the record, or leave out large fields"
         )
+
+
+class InvalidRecordError(PrimeError, ValueError):
+    """A record or line is nothing that the service takes; nothing of its batch was sent.
+
+    Args:
+        line_number: the line or record, from 1, in the caller's input.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, line_number: int, reason: str) -> None:
+        super().__init__(line_number, reason)
+        self.line_number = line_number
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"line {self.line_number}: {self.reason}"
+
+
+class RecordTypeError(InvalidRecordError, TypeError):
+    """A record is no mapping, has no ``to_record()``, or holds what JSON can't."""
 
 
 class ValidationRejectedError(BadRequestError):

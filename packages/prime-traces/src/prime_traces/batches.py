@@ -1,0 +1,293 @@
+"""JSONL lines cut into the batches that are uploaded: the same lines give the same batches."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from prime_traces.errors import TraceTooLargeError
+
+from prime_core.sync import in_thread
+
+__all__ = [
+    "DEFAULT_TARGET_BATCH_BYTES",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_LINES",
+    "MAX_LINE_BYTES",
+    "Batch",
+    "BatchCutter",
+    "aiter_batches",
+    "iter_batches",
+    "read_jsonl_lines",
+    "split_lines",
+]
+
+MIB = 1024 * 1024
+# Documented, both of them uncompressed.
+MAX_BATCH_BYTES = 256 * MIB
+MAX_LINE_BYTES = 64 * MIB
+MAX_BATCH_LINES = 1_000_000
+# A gateway before the service takes 32 MiB a request.
+DEFAULT_TARGET_BATCH_BYTES = 30 * MIB
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lines that are uploaded as one: all of them are stored, or none.
+
+    Attributes:
+        data: the lines as they came, each with its line feed, which the last may lack.
+        digest: SHA-256 of ``data`` in lower-case hex; also the id of the upload.
+        num_lines: how many there are.
+        first_line_number: number of the first, from 1, in the input.
+        blanks: blank lines that were left out behind the first: pairs of how many lines of the
+            batch stand before them and how many they are.
+    """
+
+    data: bytes = field(repr=False)
+    digest: str
+    num_lines: int
+    first_line_number: int
+    blanks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key that the batch is uploaded with; it is stored once, however often it is sent."""
+        return f"sha256:{self.digest}"
+
+    @property
+    def size(self) -> int:
+        """Bytes, uncompressed."""
+        return len(self.data)
+
+    def line_number(self, line: int) -> int:
+        """The number in the input of a line of the batch; both count from 1."""
+        skipped = sum(count for before, count in self.blanks if before < line)
+        return self.first_line_number + line - 1 + skipped
+
+
+class _OpenBatch:
+    """A batch that lines are still added to."""
+
+    def __init__(self, first_line_number: int) -> None:
+        # Its value is taken out without a copy, unlike that of a list of lines.
+        self._buffer = io.BytesIO()
+        self._first = first_line_number
+        self._blanks: list[tuple[int, int]] = []
+        self._ended = True
+        self.size = 0
+        self.lines = 0
+
+    def add(self, line: bytes, blanks: int) -> None:
+        if blanks and self.lines:
+            self._blanks.append((self.lines, blanks))
+        if not self._ended:  # two lines, not one
+            self.size += self._buffer.write(b"\n")
+        self._ended = line.endswith(b"\n")
+        self.size += self._buffer.write(line)
+        self.lines += 1
+
+    def seal(self) -> Batch:
+        data = self._buffer.getvalue()
+        digest = hashlib.sha256(data).hexdigest()
+        return Batch(data, digest, self.lines, self._first, tuple(self._blanks))
+
+
+class BatchCutter:
+    """Takes lines one after the other and gives the batches that they fill.
+
+    Args:
+        target_bytes: most bytes of a batch, at most 256 MiB; a longer line has its own.
+        max_line_bytes: most bytes of a line, without its line feed.
+        max_lines: most lines of a batch.
+
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        target_bytes: int = DEFAULT_TARGET_BATCH_BYTES,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        max_lines: int = MAX_BATCH_LINES,
+    ) -> None:
+        if not 0 < target_bytes <= MAX_BATCH_BYTES:
+            raise ValueError(
+                f"the target is from 1 to {MAX_BATCH_BYTES} bytes a batch, not {target_bytes!r}"
+            )
+        if max_line_bytes < 1 or max_lines < 1:
+            raise ValueError("a batch holds at least one line of at least one byte")
+        self._target = target_bytes
+        self._max_line = max_line_bytes
+        self._max_lines = max_lines
+        self._open: _OpenBatch | None = None
+        self._blanks = 0
+        self.line_number = 0  # of the line that was taken last
+
+    @property
+    def next_line_number(self) -> int:
+        """Number of the first line that is in none of the batches given so far."""
+        return self.line_number + 1 if self._open is None else self._open._first
+
+    def add(self, line: bytes) -> Batch | None:
+        """Takes a line, with its line feed if it has one, and gives the batch before it.
+
+        Raises:
+            TraceTooLargeError: the line is too long; it is not taken.
+            TypeError: it is not bytes.
+        """
+        full = self.place(line)
+        return None if full is None else full.seal()
+
+    def place(self, line: bytes) -> _OpenBatch | None:
+        """As `add`, without the digest, which takes long."""
+        if not isinstance(line, bytes):
+            raise TypeError(f"a line is bytes, not {type(line).__name__}; open files with 'rb'")
+        self.line_number += 1
+        if not line or line.isspace():
+            self._blanks += 1
+            return None
+        if len(line) > self._max_line:
+            size = len(line.rstrip(b"\n"))
+            if size > self._max_line:
+                self.line_number -= 1
+                raise TraceTooLargeError(self.line_number + 1, size, self._max_line)
+        full = None
+        current = self._open
+        if current is not None and (
+            current.size + len(line) > self._target or current.lines >= self._max_lines
+        ):
+            full, current = current, None
+        if current is None:
+            current = self._open = _OpenBatch(self.line_number)
+        current.add(line, self._blanks)
+        self._blanks = 0
+        return full
+
+    def close(self) -> Batch | None:
+        """Gives what is left, if anything."""
+        last, self._open = self._open, None
+        return None if last is None else last.seal()
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines as they are; what holds several of them is divided behind each line feed."""
+    for chunk in chunks:
+        start = 0
+        # A line feed at the very end divides nothing.
+        while (
+            isinstance(chunk, bytes) and (end := chunk.find(b"\n", start, len(chunk) - 1) + 1) > 0
+        ):
+            yield chunk[start:end]
+            start = end
+        yield chunk[start:] if start else chunk
+
+
+def iter_batches(
+    lines: Iterable[bytes],
+    *,
+    target_bytes: int = DEFAULT_TARGET_BATCH_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    max_lines: int = MAX_BATCH_LINES,
+) -> Iterator[Batch]:
+    """Cuts JSONL lines into batches, as they are asked for.
+
+    The same lines under the same limits always give the same batches, so that an upload that is
+    begun anew stores nothing twice.
+
+    Follows the documented page "api-reference/traces/ingestion/upload-traces".
+
+    Args:
+        lines: bytes, each with its line feed, which the last may lack; they are not changed. Blank
+            ones are left out but counted.
+        target_bytes: most bytes of a batch, at most 256 MiB; a longer line has its own.
+        max_line_bytes: most bytes of a line, without its line feed.
+        max_lines: most lines of a batch.
+
+    Raises:
+        TraceTooLargeError: a line is too long, once its batch is asked for.
+        ValueError: a number out of its range.
+    """
+    cutter = BatchCutter(
+        target_bytes=target_bytes, max_line_bytes=max_line_bytes, max_lines=max_lines
+    )
+
+    def batches() -> Iterator[Batch]:
+        for line in split_lines(lines):
+            if (batch := cutter.add(line)) is not None:
+                yield batch
+        if (batch := cutter.close()) is not None:
+            yield batch
+
+    return batches()
+
+
+def aiter_batches(
+    lines: Iterable[bytes] | AsyncIterable[bytes],
+    *,
+    target_bytes: int = DEFAULT_TARGET_BATCH_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    max_lines: int = MAX_BATCH_LINES,
+) -> AsyncIterator[Batch]:
+    """As `iter_batches`, for lines that may come from an async source.
+
+    Plain iterables are read in a thread. An async one is closed with the batches.
+    """
+    if not isinstance(lines, AsyncIterable):
+        batches = iter_batches(
+            lines, target_bytes=target_bytes, max_line_bytes=max_line_bytes, max_lines=max_lines
+        )
+        return _in_thread(batches)
+    cutter = BatchCutter(
+        target_bytes=target_bytes, max_line_bytes=max_line_bytes, max_lines=max_lines
+    )
+    return _cut(lines, cutter)
+
+
+async def _in_thread(batches: Iterator[Batch]) -> AsyncIterator[Batch]:
+    pull = in_thread(lambda: next(batches, None))
+    while (batch := await pull()) is not None:
+        yield batch
+
+
+async def _cut(lines: AsyncIterable[bytes], cutter: BatchCutter) -> AsyncIterator[Batch]:
+    source = lines.__aiter__()
+    try:
+        async for chunk in source:
+            for line in split_lines([chunk]):
+                if (full := cutter.place(line)) is not None:
+                    yield await in_thread(full.seal)()
+        if (last := await in_thread(cutter.close)()) is not None:
+            yield last
+    finally:
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def read_jsonl_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file, as they are, one at a time.
+
+    Args:
+        path: the file. A line is what a line feed ends, whatever else it holds.
+
+    Raises:
+        OSError: it can't be read.
+        TraceTooLargeError: a line is longer than the service takes; it was not kept in memory.
+    """
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                size = len(line)
+                while rest := file.readline(MIB):
+                    size += len(rest.rstrip(b"\n"))
+                    if rest.endswith(b"\n"):
+                        break
+                raise TraceTooLargeError(number, size, MAX_LINE_BYTES)
+            yield line
