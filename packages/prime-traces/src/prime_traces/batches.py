@@ -8,9 +8,8 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from prime_traces.errors import TraceTooLargeError
-
 from prime_core.sync import in_thread
+from prime_traces.errors import TraceTooLargeError
 
 __all__ = [
     "DEFAULT_TARGET_BATCH_BYTES",
