@@ -82,6 +82,7 @@ class Call(Generic[T]):
         read: makes the result of a success; None for one that stays open, as an `OpenStream`.
         timeout: seconds for all of it; None for a transfer that may take as long as it moves.
         idle: seconds without progress after which a transfer is given up.
+        max_attempts: most attempts, over the usual ones; waits that are asked for don't count.
         answer_size: of a transfer, the bytes of the answer's body, where the answer says so.
     """
 
@@ -95,6 +96,7 @@ class Call(Generic[T]):
     queue_timeout: float
     request_id: str
     idle: float | None = None
+    max_attempts: int | None = None
     answer_size: int | None = None
     started: float = 0.0
     end: float = math.inf  # loop time of ``timeout``; moved on by waits that don't count

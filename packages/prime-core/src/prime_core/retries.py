@@ -12,7 +12,7 @@ from prime_core.operations import Operation
 from prime_core.outages import HostHealth
 from prime_core.outcomes import Failure, Outcome
 
-__all__ = ["Retries", "RetryQuota", "may_repeat", "transient_delay"]
+__all__ = ["MAX_ATTEMPTS", "Retries", "RetryQuota", "may_repeat", "transient_delay"]
 
 logger = logging.getLogger("prime_core")
 
@@ -80,12 +80,17 @@ class ThrottleLog:
 
 @dataclass
 class Retries:
-    """The retry budgets of one failed call."""
+    """The retry budgets of one failed call.
+
+    ``max_attempts`` is what the caller allows: waits that the platform asks for, or for a host
+    that is down, are not counted, but 1 means once.
+    """
 
     operation: Operation
     quota: RetryQuota
     log: ThrottleLog
     max_throttle_wait: float
+    max_attempts: int = MAX_ATTEMPTS
     transient: int = 0
     throttles: int = 0
     unnamed_throttles: int = 0
@@ -109,12 +114,14 @@ class Retries:
         # The same failure again: time ran out before another attempt could be made.
         if failure is self.judged or not may_repeat(self.operation, failure.outcome):
             return False
+        if self.max_attempts == 1:
+            return False
         self.judged = failure
         if failure.throttled:
             return self._grant_throttled(failure, scope, throttled)
         if health.down:
             return left > 0
-        if self.transient + 1 >= MAX_ATTEMPTS:
+        if self.transient + 1 >= self.max_attempts:
             return False
         self.transient += 1
         self.delay = transient_delay(self.transient)

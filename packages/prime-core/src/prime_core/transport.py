@@ -29,7 +29,7 @@ from prime_core.errors import ConfigurationError
 from prime_core.failures import finished
 from prime_core.operations import Operation, RateLimit
 from prime_core.outcomes import Failure
-from prime_core.retries import Retries, RetryQuota, ThrottleLog
+from prime_core.retries import MAX_ATTEMPTS, Retries, RetryQuota, ThrottleLog
 from prime_core.sessions import LoopState, LoopStates, proxy_for
 from prime_core.uploads import Upload
 
@@ -327,7 +327,11 @@ class AsyncTransport:
     async def _try_again(self, call: Call[T], failure: Failure, state: LoopState) -> T | Failure:
         loop = asyncio.get_running_loop()
         budgets = Retries(
-            call.operation, self._quota, self._throttle_log, self.settings.max_throttle_wait
+            call.operation,
+            self._quota,
+            self._throttle_log,
+            self.settings.max_throttle_wait,
+            call.max_attempts or MAX_ATTEMPTS,
         )
         first: Failure | None = failure
 

@@ -1,69 +1,17 @@
-"""Progress bars, when rich is installed and somebody is there to see them."""
+"""A fleet's progress bar, when rich is installed and somebody is there to see it."""
 
 from __future__ import annotations
 
-import contextlib
 import operator
-import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prime_core import uploads
+from prime_core.progress import progress_console
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Progress", "transfer_progress"]
-
-
-def _console() -> Console | None:
-    """Where a bar can be drawn and seen."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    console = Console(file=sys.stderr)
-    return console if console.is_terminal or console.is_jupyter else None
-
-
-@contextlib.contextmanager
-def transfer_progress(
-    wanted: bool | uploads.Progress, name: str
-) -> Iterator[uploads.Progress | None]:
-    """Gives what is told of a transfer's progress: the caller's function, or a bar.
-
-    Args:
-        wanted: the caller's function, or whether a bar was asked for.
-        name: what the bar is called.
-    """
-    if callable(wanted):
-        yield wanted
-        return
-    console = _console() if wanted else None
-    if console is None:
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TransferSpeedColumn,
-    )
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    ) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+__all__ = ["Progress"]
 
 
 class Progress:
@@ -86,7 +34,7 @@ class Progress:
         """An item's work starts."""
         if not self._wanted or self._bar is not None:
             return
-        console = _console()
+        console = progress_console()
         if console is None:
             self._wanted = False
             return

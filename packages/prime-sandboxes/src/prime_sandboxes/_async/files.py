@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from prime_core.archives import UnpackedFolder, folder_upload
 from prime_core.contents import Content, upload_of
 from prime_core.local_files import PartialFile
+from prime_core.progress import transfer_progress
 from prime_core.uploads import Progress
 from prime_sandboxes import directories, files
 from prime_sandboxes._async.resource import AsyncSandboxResource
 from prime_sandboxes.arguments import check_id, check_path, check_seconds, check_window
 from prime_sandboxes.models import FileUploadResponse, ReadFileResponse
-from prime_sandboxes.progress import transfer_progress
 
 __all__ = ["AsyncSandboxFiles"]
 
