@@ -69,6 +69,13 @@ RULES = Rules(
         "prime_sandboxes.AsyncSandboxFiles.upload_file": (
             Replacement("an iterable of bytes, async or not.", "an iterable of bytes."),
         ),
+        "prime_traces.AsyncTracesUploads.upload_records": (
+            Replacement("makes; async or not. For", "makes. For"),
+            Replacement("It may be async, and else runs in a thread.", "It runs in a thread."),
+        ),
+        "prime_traces.AsyncTracesUploads.upload_lines": (
+            Replacement("an open binary file; async or not.", "an open binary file."),
+        ),
     },
     made_by={
         "prime_sandboxes.AsyncFleet": "SandboxClient.fleet",
@@ -95,5 +102,6 @@ RULES = Rules(
         "prime_compute.AsyncComputeResource": "ComputeClient",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_train.AsyncTrainResource": "TrainClient",
+        "prime_traces.AsyncTracesUploads": "TracesClient",
     },
 )

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from prime_core.sync import in_thread
 from prime_traces.errors import TraceTooLargeError
@@ -18,11 +19,14 @@ __all__ = [
     "MAX_LINE_BYTES",
     "Batch",
     "BatchCutter",
+    "Lines",
     "aiter_batches",
     "iter_batches",
     "read_jsonl_lines",
     "split_lines",
 ]
+
+Lines: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
 
 MIB = 1024 * 1024
 # Documented, both of them uncompressed.
@@ -126,11 +130,7 @@ class BatchCutter:
         self._open: _OpenBatch | None = None
         self._blanks = 0
         self.line_number = 0  # of the line that was taken last
-
-    @property
-    def next_line_number(self) -> int:
-        """Number of the first line that is in none of the batches given so far."""
-        return self.line_number + 1 if self._open is None else self._open._first
+        self.taken = 0  # bytes of all lines so far
 
     def add(self, line: bytes) -> Batch | None:
         """Takes a line, with its line feed if it has one, and gives the batch before it.
@@ -164,6 +164,7 @@ class BatchCutter:
         if current is None:
             current = self._open = _OpenBatch(self.line_number)
         current.add(line, self._blanks)
+        self.taken += len(line)
         self._blanks = 0
         return full
 
@@ -226,7 +227,7 @@ def iter_batches(
 
 
 def aiter_batches(
-    lines: Iterable[bytes] | AsyncIterable[bytes],
+    lines: Lines,
     *,
     target_bytes: int = DEFAULT_TARGET_BATCH_BYTES,
     max_line_bytes: int = MAX_LINE_BYTES,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import TYPE_CHECKING
+
 from prime_core.errors import (
     APIConnectionError,
     APIError,
@@ -13,8 +16,12 @@ from prime_core.errors import (
     rebuilt,
 )
 
+if TYPE_CHECKING:
+    from prime_traces.models import PartialUpload, UploadReceipt
+
 __all__ = [
     "AmbiguousDeleteError",
+    "BatchRejectedError",
     "InvalidRecordError",
     "LineFormatConflictError",
     "PrimeTracesError",
@@ -26,6 +33,8 @@ __all__ = [
     "TraceTooLargeError",
     "TransportError",
     "ValidationRejectedError",
+    "partial_upload",
+    "set_partial_upload",
     "typed",
 ]
 
@@ -81,6 +90,27 @@ class ValidationRejectedError(BadRequestError):
     """400: the service refused what was sent; correct it, sending it again changes nothing."""
 
 
+class BatchRejectedError(ValidationRejectedError):
+    """400: the service refused a line, and with it the batch; the others are stored.
+
+    Attributes:
+        line_number: the line or record, from 1, in the caller's input; None if the service did
+            not say which.
+        first_line_number: of the batch.
+        last_line_number: of the batch.
+    """
+
+    line_number: int | None = None
+    first_line_number: int = 0
+    last_line_number: int = 0
+
+    @property
+    def receipts(self) -> list[UploadReceipt]:
+        """Those of the other batches, in order."""
+        partial = partial_upload(self)
+        return [] if partial is None else partial.receipts
+
+
 class TraceNotIndexedError(ConflictError):
     """409: the index of this trace is still being built; ask again later, or read it raw."""
 
@@ -124,3 +154,22 @@ def typed(error: APIError) -> APIError:
     if cls is None or not issubclass(cls, type(error)):
         return error
     return rebuilt(cls, error)
+
+
+def partial_upload(error: BaseException) -> PartialUpload | None:
+    """What was stored before an upload failed.
+
+    Args:
+        error: what the upload raised, whatever its class.
+
+    Returns:
+        The receipts and what is missing; None if it comes from no upload.
+    """
+    partial: PartialUpload | None = getattr(error, "partial_upload", None)
+    return partial
+
+
+def set_partial_upload(error: BaseException, partial: PartialUpload) -> None:
+    """Lets an error say what was stored before it."""
+    with contextlib.suppress(AttributeError):  # of a class that takes no attributes
+        error.partial_upload = partial  # type: ignore[attr-defined]

@@ -12,14 +12,14 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from prime_traces.errors import InvalidRecordError, RecordTypeError
 from prime_traces.record_checks import record_problem
 
-__all__ = ["SupportsToRecord", "TraceRecord", "encode_record"]
+__all__ = ["Records", "SupportsToRecord", "TraceRecord", "encode_record"]
 
 
 @runtime_checkable
@@ -31,6 +31,7 @@ class SupportsToRecord(Protocol):
 
 
 TraceRecord: TypeAlias = Mapping[str, Any] | SupportsToRecord
+Records: TypeAlias = Iterable[TraceRecord] | AsyncIterable[TraceRecord]
 
 Encode: TypeAlias = "Callable[[object], bytes]"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
@@ -23,6 +22,7 @@ from prime_core.sync import in_thread
 from prime_core.uploads import multipart
 from prime_traces.compression import compressed
 from prime_traces.errors import typed
+from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat, UploadReceipt
 from prime_traces.operations import UPLOAD_TRACES
 
@@ -124,30 +124,49 @@ class AsyncTracesAPIClient:
             LineFormatConflictError: the same bytes are stored under another line format.
             APIError: any other failure.
         """
-        form = LineFormat(line_format)
-        headers = {"Content-Type": "application/x-ndjson"}
         if compress:
             body = await in_thread(compressed)(body)
+        return await self._send_batch(
+            body,
+            idempotency_key,
+            LineFormat(line_format),
+            upload_metadata(schema_version, context),
+            compressed=compress,
+        )
+
+    async def _send_batch(
+        self,
+        body: bytes,
+        key: str,
+        line_format: LineFormat,
+        metadata: bytes,
+        *,
+        compressed: bool,
+        max_attempts: int | None = None,
+    ) -> UploadReceipt:
+        """Sends lines that may be compressed already; every attempt sends the same bytes."""
+        headers = {"Content-Type": "application/x-ndjson"}
+        if compressed:
             headers["Content-Encoding"] = "gzip"
-        metadata = {"schema_version": schema_version} | ({"context": context} if context else {})
         upload, content_type = multipart(
             bytes_upload(body),
             field="traces",
             filename="traces.jsonl",
             headers=headers,
-            json_fields={"metadata": json.dumps(metadata).encode()},
+            json_fields={"metadata": metadata},
         )
         sent = {"Content-Type": content_type}
-        if form is not LineFormat.TRACE:
-            sent["X-Prime-Line-Format"] = form
+        if line_format is not LineFormat.TRACE:
+            sent["X-Prime-Line-Format"] = line_format
         call = self._transport.prepare(
             UPLOAD_TRACES,
             model_reader(UploadReceipt),
             body=upload,
-            key=idempotency_key,
+            key=key,
             headers=sent,
             idle=IDLE_LIMIT,
         )
+        call.max_attempts = max_attempts
         return await self._perform(call)
 
     async def get_json(self, endpoint: str, params: Query | None = None) -> JSONObject:

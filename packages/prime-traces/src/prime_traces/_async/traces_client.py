@@ -8,12 +8,12 @@ from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_traces._async.api_client import AsyncTracesAPIClient
-from prime_traces._async.resource import AsyncTracesResource
+from prime_traces._async.uploads import AsyncTracesUploads
 
 __all__ = ["AsyncTracesClient"]
 
 
-class AsyncTracesClient(AsyncTracesResource):
+class AsyncTracesClient(AsyncTracesUploads):
     """Uploads traces and episodes, finds them again, and deletes them.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event

@@ -1,5 +1,5 @@
 """What the traces service takes and answers."""
 
-from prime_traces.models.uploads import LineFormat, UploadReceipt
+from prime_traces.models.uploads import FailedBatch, LineFormat, PartialUpload, UploadReceipt
 
-__all__ = ["LineFormat", "UploadReceipt"]
+__all__ = ["FailedBatch", "LineFormat", "PartialUpload", "UploadReceipt"]
