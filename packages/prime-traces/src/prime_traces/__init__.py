@@ -26,9 +26,20 @@ if TYPE_CHECKING:
     from prime_traces._async.traces_client import AsyncTracesClient as AsyncTracesClient
     from prime_traces._sync.api_client import TracesAPIClient as TracesAPIClient
     from prime_traces._sync.traces_client import TracesClient as TracesClient
+    from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES as DEFAULT_TARGET_BATCH_BYTES
+    from prime_traces.batches import MAX_BATCH_BYTES as MAX_BATCH_BYTES
+    from prime_traces.batches import MAX_BATCH_LINES as MAX_BATCH_LINES
+    from prime_traces.batches import MAX_LINE_BYTES as MAX_LINE_BYTES
+    from prime_traces.batches import Batch as Batch
+    from prime_traces.batches import aiter_batches as aiter_batches
+    from prime_traces.batches import iter_batches as iter_batches
+    from prime_traces.batches import read_jsonl_lines as read_jsonl_lines
     from prime_traces.errors import AmbiguousDeleteError as AmbiguousDeleteError
+    from prime_traces.errors import BatchRejectedError as BatchRejectedError
+    from prime_traces.errors import InvalidRecordError as InvalidRecordError
     from prime_traces.errors import LineFormatConflictError as LineFormatConflictError
     from prime_traces.errors import PrimeTracesError as PrimeTracesError
+    from prime_traces.errors import RecordTypeError as RecordTypeError
     from prime_traces.errors import RetryableAPIError as RetryableAPIError
     from prime_traces.errors import ServiceUnavailableError as ServiceUnavailableError
     from prime_traces.errors import ThrottledError as ThrottledError
@@ -36,8 +47,13 @@ if TYPE_CHECKING:
     from prime_traces.errors import TraceTooLargeError as TraceTooLargeError
     from prime_traces.errors import TransportError as TransportError
     from prime_traces.errors import ValidationRejectedError as ValidationRejectedError
+    from prime_traces.errors import partial_upload as partial_upload
+    from prime_traces.models import FailedBatch as FailedBatch
     from prime_traces.models import LineFormat as LineFormat
+    from prime_traces.models import PartialUpload as PartialUpload
     from prime_traces.models import UploadReceipt as UploadReceipt
+    from prime_traces.records import SupportsToRecord as SupportsToRecord
+    from prime_traces.records import TraceRecord as TraceRecord
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -50,23 +66,35 @@ _EXPORTS = {
     "AsyncTracesAPIClient": "prime_traces._async.api_client",
     "AsyncTracesClient": "prime_traces._async.traces_client",
     "BadRequestError": "prime_core.errors",
+    "Batch": "prime_traces.batches",
+    "BatchRejectedError": "prime_traces.errors",
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
+    "DEFAULT_TARGET_BATCH_BYTES": "prime_traces.batches",
+    "FailedBatch": "prime_traces.models",
     "ForbiddenError": "prime_core.errors",
+    "InvalidRecordError": "prime_traces.errors",
     "LineFormat": "prime_traces.models",
     "LineFormatConflictError": "prime_traces.errors",
+    "MAX_BATCH_BYTES": "prime_traces.batches",
+    "MAX_BATCH_LINES": "prime_traces.batches",
+    "MAX_LINE_BYTES": "prime_traces.batches",
     "NotFoundError": "prime_core.errors",
+    "PartialUpload": "prime_traces.models",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",
     "PrimeTracesError": "prime_traces.errors",
     "QuotaExceededError": "prime_core.errors",
     "RateLimitError": "prime_core.errors",
+    "RecordTypeError": "prime_traces.errors",
     "RetryableAPIError": "prime_traces.errors",
     "ServerError": "prime_core.errors",
     "ServiceUnavailableError": "prime_traces.errors",
+    "SupportsToRecord": "prime_traces.records",
     "ThrottledError": "prime_traces.errors",
     "TraceNotIndexedError": "prime_traces.errors",
+    "TraceRecord": "prime_traces.records",
     "TraceTooLargeError": "prime_traces.errors",
     "TracesAPIClient": "prime_traces._sync.api_client",
     "TracesClient": "prime_traces._sync.traces_client",
@@ -75,6 +103,10 @@ _EXPORTS = {
     "UploadReceipt": "prime_traces.models",
     "ValidationError": "prime_core.errors",
     "ValidationRejectedError": "prime_traces.errors",
+    "aiter_batches": "prime_traces.batches",
+    "iter_batches": "prime_traces.batches",
+    "partial_upload": "prime_traces.errors",
+    "read_jsonl_lines": "prime_traces.batches",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -12,7 +12,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -35,6 +35,8 @@ Records: TypeAlias = Iterable[TraceRecord] | AsyncIterable[TraceRecord]
 
 Encode: TypeAlias = "Callable[[object], bytes]"
 
+DEEPEST = 500
+HALF = "half a character (a lone surrogate), which UTF-8 has not"
 _STANDARD = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 # What orjson writes as the standard library does, as long as the numbers are ordinary.
 _PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
@@ -144,32 +146,36 @@ def _as_standard(record: object, data: bytes) -> bytes | None:
 def _unwritable(record: object, error: Exception | None = None) -> str:
     """Why a record can't be written as JSON, and where."""
     try:
-        for path, value in _values(record, "", 0):
-            if isinstance(value, float) and not math.isfinite(value):
-                return f"{path} is {value!r}, which JSON has not; leave it out, or write null"
-            if isinstance(value, str) and not _encodable(value):
-                return f"{path} holds half a character (a lone surrogate), which UTF-8 has not"
-            if not isinstance(value, (str, int, float, dict, list, tuple, type(None))):
-                return f"{path} is a {type(value).__name__}, which JSON has not"
+        problem = _problem(record, "", 0)
     except RecursionError:
         return "it is nested too deeply, or contains itself"
-    return str(error) if error is not None else "it holds something that JSON has not"
+    return problem or (str(error) if error is not None else "it holds something that JSON has not")
 
 
-def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
-    if depth > 500:
+def _problem(value: object, path: str, depth: int) -> str | None:
+    if depth > DEEPEST:
         raise RecursionError
-    yield path or "the record", value
     if isinstance(value, dict):
         for key, inner in value.items():
-            if not isinstance(key, (str, int, float, type(None))) or (
-                isinstance(key, str) and not _encodable(key)
-            ):
-                yield f"a key of {path or 'the record'}", key
-            yield from _values(inner, f"{path}.{key}" if path else str(key), depth + 1)
+            if not isinstance(key, (str, int, float, type(None))):
+                return f"a key of {path or 'it'} is a {type(key).__name__}, which JSON has not"
+            if isinstance(key, str) and not _encodable(key):
+                return f"a key of {path or 'it'} holds {HALF}"
+            problem = _problem(inner, f"{path}.{key}" if path else str(key), depth + 1)
+            if problem is not None:
+                return problem
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
-            yield from _values(inner, f"{path}[{index}]", depth + 1)
+            if (problem := _problem(inner, f"{path}[{index}]", depth + 1)) is not None:
+                return problem
+    elif isinstance(value, str):
+        return None if _encodable(value) else f"{path} holds {HALF}"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            return f"{path} is {value!r}, which JSON has not; leave it out, or write null"
+    elif not isinstance(value, (int, type(None))):
+        return f"{path} is a {type(value).__name__}, which JSON has not"
+    return None
 
 
 def _encodable(text: str) -> bool:
