@@ -126,8 +126,8 @@ class Stored:
         return Counter(row[0] for row in self._rows("SELECT trace_id FROM traces"))
 
     def uploads(self) -> list[str]:
-        """The ids of the uploads, in the order in which they were stored."""
-        return [row[0] for row in self._rows("SELECT digest FROM uploads ORDER BY rowid")]
+        """The ids of the uploads, sorted."""
+        return sorted(row[0] for row in self._rows("SELECT digest FROM uploads"))
 
     def episodes(self) -> list[str]:
         return [row[0] for row in self._rows("SELECT episode_id FROM episodes")]

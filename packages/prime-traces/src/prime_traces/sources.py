@@ -6,17 +6,18 @@ All that takes long happens in threads, one hop for a batch or for about a MiB o
 from __future__ import annotations
 
 import collections
+import os
 import threading
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Generator, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from prime_core.local_files import close_in_thread
 from prime_core.sync import in_thread
-from prime_traces.batches import Batch, BatchCutter, split_lines
+from prime_traces.batches import Batch, BatchCutter, read_jsonl_lines, split_lines
 from prime_traces.record_checks import check_line
 from prime_traces.records import TraceRecord, encode_record
 
-__all__ = ["BatchSource", "batch_source", "line_maker", "record_maker"]
+__all__ = ["BatchSource", "JsonlFile", "batch_source", "line_maker", "record_maker"]
 
 T = TypeVar("T")
 
@@ -26,6 +27,16 @@ MOST_ITEMS = 128
 
 # Makes the lines of an item; the number is that of the first.
 Maker = Callable[[T, int], Iterable[bytes]]
+
+
+class JsonlFile(Iterable[bytes]):
+    """The lines of a file, which is open while they are read and no longer."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        return read_jsonl_lines(self._path)
 
 
 class BatchSource(Protocol):
@@ -77,7 +88,9 @@ class _PlainSource(Generic[T]):
     async def next(self) -> Batch | None:
         return await in_thread(self._pull)()
 
-    def _cut(self, items: Iterable[T], make: Maker[T], cutter: BatchCutter) -> Iterator[Batch]:
+    def _cut(
+        self, items: Iterable[T], make: Maker[T], cutter: BatchCutter
+    ) -> Generator[Batch, None, None]:
         for item in items:
             if self._closed:
                 return
@@ -95,7 +108,7 @@ class _PlainSource(Generic[T]):
 
     def _drop(self) -> None:
         with self._lock:
-            self._batches = iter(())  # closes a file that it reads, and what else it holds
+            self._batches.close()  # and with it a file that is read
 
 
 class _AsyncSource(Generic[T]):

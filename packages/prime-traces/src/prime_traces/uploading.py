@@ -165,6 +165,9 @@ class _Flight:
                     self._moved.set()
             try:
                 self._receipts[index] = receipt = await self._send(body, key)
+            except ValidationRejectedError as error:
+                self._failed[index] = (batch, _rejected(error, batch))
+                return
             except Exception as error:
                 self._failed[index] = (batch, error)
                 return
@@ -195,22 +198,23 @@ class _Flight:
             await asyncio.wait(list(self._flying), timeout=CANCEL_PATIENCE)
 
     def receipts(self) -> list[UploadReceipt]:
+        """The receipts in the order of the batches, if there is one for each.
+
+        Raises:
+            Exception: the first failure, with an account of what was stored.
+        """
         receipts = [self._receipts[index] for index in sorted(self._receipts)]
-        error = self._failure
         failed = [self._failed[index] for index in sorted(self._failed)]
-        if failed:
-            batch, error = failed[0]
-            if isinstance(error, ValidationRejectedError):
-                error = _rejected(error, batch)
+        error = failed[0][1] if failed else self._failure
         if error is not None:
             losses = [
                 FailedBatch(
                     upload_id=batch.digest,
                     first_line_number=batch.first_line_number,
                     last_line_number=batch.line_number(batch.num_lines),
-                    error=str(error),
+                    error=str(reason),
                 )
-                for batch, error in failed
+                for batch, reason in failed
             ]
             set_partial_upload(error, PartialUpload(receipts, losses, self._next_line))
             raise error

@@ -10,11 +10,11 @@ from prime_core.progress import transfer_progress
 from prime_core.sync import in_thread
 from prime_core.uploads import Progress
 from prime_traces._async.resource import AsyncTracesResource
-from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES, BatchCutter, Lines, read_jsonl_lines
+from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES, BatchCutter, Lines
 from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat, UploadReceipt
 from prime_traces.records import Records
-from prime_traces.sources import Maker, batch_source, line_maker, record_maker
+from prime_traces.sources import JsonlFile, Maker, batch_source, line_maker, record_maker
 from prime_traces.uploading import OnBatch, UploadOptions, upload_batches
 
 __all__ = ["AsyncTracesUploads"]
@@ -211,7 +211,7 @@ class AsyncTracesUploads(AsyncTracesResource):
         size = (await in_thread(os.stat)(path)).st_size
         with transfer_progress(progress, os.path.basename(path)) as told:
             make = line_maker(options.line_format)
-            return await self._upload(read_jsonl_lines(path), make, options, told, size or None)
+            return await self._upload(JsonlFile(path), make, options, told, size or None)
 
     async def _upload(
         self,
