@@ -219,7 +219,8 @@ async def test_cancellation_lets_go_of_everything(
     if source == "file":
         assert str(path) not in {str(each) for each in open_files()}
     else:
-        del uploading  # what was raised holds the caller's own generator
+        del uploading  # what was raised holds the caller's own generator, and asyncio that
+        await asyncio.sleep(0.01)
         gc.collect()
         assert closed == [True]
     for _ in range(100):
