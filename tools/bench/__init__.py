@@ -7,6 +7,7 @@ waiting would hide it, wall time where the waiting counts. A missed target fails
 The two sides of a comparison take turns in processes that share one core; the stub server, or the
 local platform, has another where the machine has two. All load goes to 127.0.0.1.
 
-`stub_rows`, `platform_rows` and `import_rows` hold the measures; `creating`, `calling` and
-`platform_work` are what runs in the measured processes.
+`stub_rows`, `platform_rows`, `job_rows`, `trace_rows` and `import_rows` hold the measures;
+`creating`, `calling`, `platform_work`, `job_work` and `trace_work` are what runs in the measured
+processes.
 """

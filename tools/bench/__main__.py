@@ -17,6 +17,7 @@ from bench.plan import Plan
 from bench.platform_rows import fleet_rows, throttled_rows, waiter_rows
 from bench.reports import Row, as_json, as_table
 from bench.stub_rows import burst_rows, create_rows, sync_rows
+from bench.trace_rows import trace_rows
 
 MEASURES = (
     create_rows,
@@ -26,6 +27,7 @@ MEASURES = (
     waiter_rows,
     fleet_rows,
     job_rows,
+    trace_rows,
     import_rows,
 )
 

@@ -53,12 +53,15 @@ class Worker:
         module: its name, such as ``stub``.
         arguments: its command line.
         core: the core that it is kept on, or None.
+        python: the interpreter.
     """
 
-    def __init__(self, module: str, *arguments: str, core: int | None) -> None:
+    def __init__(
+        self, module: str, *arguments: str, core: int | None, python: str = sys.executable
+    ) -> None:
         self._name = module
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"bench.{module}", *arguments],
+            [python, "-m", f"bench.{module}", *arguments],
             cwd=TOOLS,
             env=environment(),
             stdin=subprocess.PIPE,
