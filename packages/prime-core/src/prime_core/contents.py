@@ -55,13 +55,14 @@ async def upload_of(content: Content) -> Upload:
     )
 
 
-def bytes_upload(data: bytes) -> Upload:
-    """A request body of bytes, which may be sent again."""
+def bytes_upload(*pieces: bytes) -> Upload:
+    """A request body of bytes, in one or several pieces, which may be sent again."""
 
     async def chunks() -> AsyncIterator[bytes]:
-        yield data
+        for piece in pieces:
+            yield piece
 
-    return Upload(chunks, size=len(data), rewindable=True)
+    return Upload(chunks, size=sum(map(len, pieces)), rewindable=True)
 
 
 async def _open_file_upload(file: IO[bytes]) -> Upload:

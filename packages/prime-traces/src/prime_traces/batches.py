@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import io
 import os
@@ -19,7 +20,9 @@ __all__ = [
     "MAX_LINE_BYTES",
     "Batch",
     "BatchCutter",
+    "CutBatch",
     "Lines",
+    "OpenBatch",
     "aiter_batches",
     "iter_batches",
     "read_jsonl_lines",
@@ -29,6 +32,9 @@ __all__ = [
 Lines: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
 
 MIB = 1024 * 1024
+# What is freed in pieces of this size goes back to the system; with larger ones, each thread's
+# part of the C library's heap keeps tens of MiB.
+PIECE = MIB // 4
 # Documented, both of them uncompressed.
 MAX_BATCH_BYTES = 256 * MIB
 MAX_LINE_BYTES = 64 * MIB
@@ -72,12 +78,40 @@ class Batch:
         return self.first_line_number + line - 1 + skipped
 
 
-class _OpenBatch:
+@dataclass
+class CutBatch:
+    """A batch in pieces, which its upload takes apart: whole ones fragment the memory.
+
+    Attributes:
+        pieces: its lines, some to a piece.
+        size: bytes of all pieces.
+
+    The others are those of `Batch`.
+    """
+
+    pieces: collections.deque[bytes]
+    size: int
+    digest: str
+    num_lines: int
+    first_line_number: int
+    blanks: tuple[tuple[int, int], ...]
+
+    def whole(self) -> Batch:
+        """The same as users see it."""
+        data = b"".join(self.pieces)
+        return Batch(data, self.digest, self.num_lines, self.first_line_number, self.blanks)
+
+    def without_data(self) -> Batch:
+        """What is known of it besides its lines."""
+        return Batch(b"", self.digest, self.num_lines, self.first_line_number, self.blanks)
+
+
+class OpenBatch:
     """A batch that lines are still added to."""
 
     def __init__(self, first_line_number: int) -> None:
-        # Its value is taken out without a copy, unlike that of a list of lines.
-        self._buffer = io.BytesIO()
+        self._pieces: collections.deque[bytes] = collections.deque()
+        self._piece = io.BytesIO()  # its value is taken out without a copy
         self._first = first_line_number
         self._blanks: list[tuple[int, int]] = []
         self._ended = True
@@ -88,15 +122,24 @@ class _OpenBatch:
         if blanks and self.lines:
             self._blanks.append((self.lines, blanks))
         if not self._ended:  # two lines, not one
-            self.size += self._buffer.write(b"\n")
+            self.size += self._piece.write(b"\n")
         self._ended = line.endswith(b"\n")
-        self.size += self._buffer.write(line)
+        self.size += self._piece.write(line)
         self.lines += 1
+        if self._piece.tell() >= PIECE:
+            self._pieces.append(self._piece.getvalue())
+            self._piece = io.BytesIO()
 
-    def seal(self) -> Batch:
-        data = self._buffer.getvalue()
-        digest = hashlib.sha256(data).hexdigest()
-        return Batch(data, digest, self.lines, self._first, tuple(self._blanks))
+    def seal(self) -> CutBatch:
+        """Closes it and makes its digest, which takes long."""
+        self._pieces.append(self._piece.getvalue())
+        digest = hashlib.sha256()
+        for piece in self._pieces:
+            digest.update(piece)
+        blanks = tuple(self._blanks)
+        return CutBatch(
+            self._pieces, self.size, digest.hexdigest(), self.lines, self._first, blanks
+        )
 
 
 class BatchCutter:
@@ -127,23 +170,18 @@ class BatchCutter:
         self._target = target_bytes
         self._max_line = max_line_bytes
         self._max_lines = max_lines
-        self._open: _OpenBatch | None = None
+        self._open: OpenBatch | None = None
         self._blanks = 0
         self.line_number = 0  # of the line that was taken last
         self.taken = 0  # bytes of all lines so far
 
-    def add(self, line: bytes) -> Batch | None:
+    def add(self, line: bytes) -> OpenBatch | None:
         """Takes a line, with its line feed if it has one, and gives the batch before it.
 
         Raises:
             TraceTooLargeError: the line is too long; it is not taken.
             TypeError: it is not bytes.
         """
-        full = self.place(line)
-        return None if full is None else full.seal()
-
-    def place(self, line: bytes) -> _OpenBatch | None:
-        """As `add`, without the digest, which takes long."""
         if not isinstance(line, bytes):
             raise TypeError(f"a line is bytes, not {type(line).__name__}; open files with 'rb'")
         self.line_number += 1
@@ -162,16 +200,16 @@ class BatchCutter:
         ):
             full, current = current, None
         if current is None:
-            current = self._open = _OpenBatch(self.line_number)
+            current = self._open = OpenBatch(self.line_number)
         current.add(line, self._blanks)
         self.taken += len(line)
         self._blanks = 0
         return full
 
-    def close(self) -> Batch | None:
+    def close(self) -> OpenBatch | None:
         """Gives what is left, if anything."""
         last, self._open = self._open, None
-        return None if last is None else last.seal()
+        return last
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -218,10 +256,10 @@ def iter_batches(
 
     def batches() -> Iterator[Batch]:
         for line in split_lines(lines):
-            if (batch := cutter.add(line)) is not None:
-                yield batch
-        if (batch := cutter.close()) is not None:
-            yield batch
+            if (full := cutter.add(line)) is not None:
+                yield full.seal().whole()
+        if (last := cutter.close()) is not None:
+            yield last.seal().whole()
 
     return batches()
 
@@ -256,13 +294,14 @@ async def _in_thread(batches: Iterator[Batch]) -> AsyncIterator[Batch]:
 
 async def _cut(lines: AsyncIterable[bytes], cutter: BatchCutter) -> AsyncIterator[Batch]:
     source = lines.__aiter__()
+    whole = in_thread(lambda batch: batch.seal().whole())
     try:
         async for chunk in source:
             for line in split_lines([chunk]):
-                if (full := cutter.place(line)) is not None:
-                    yield await in_thread(full.seal)()
-        if (last := await in_thread(cutter.close)()) is not None:
-            yield last
+                if (full := cutter.add(line)) is not None:
+                    yield await whole(full)
+        if (last := cutter.close()) is not None:
+            yield await whole(last)
     finally:
         close = getattr(source, "aclose", None)
         if close is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Protocol
 
-__all__ = ["compressed"]
+__all__ = ["compressed", "compressed_pieces"]
 
 # Of text, zlib's lowest level leaves a tenth more than its usual one, in half of the time. isal,
 # from the extra `fast`, takes a quarter of that, and its level 2 leaves no more than the latter.
@@ -25,8 +25,15 @@ class _Compressor(Protocol):
 
 def compressed(data: bytes) -> bytes:
     """Bytes as gzip, without a time stamp; takes long, so call it in a thread."""
+    return b"".join(compressed_pieces((data,)))
+
+
+def compressed_pieces(pieces: Iterable[bytes]) -> list[bytes]:
+    """As `compressed`, for bytes in pieces, which are not put together."""
     compressor = _maker()()
-    return b"".join((compressor.compress(data), compressor.flush()))
+    out = [compressor.compress(piece) for piece in pieces]
+    out.append(compressor.flush())
+    return [piece for piece in out if piece]
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from prime_core.local_files import close_in_thread
 from prime_core.sync import in_thread
-from prime_traces.batches import Batch, BatchCutter, read_jsonl_lines, split_lines
+from prime_traces.batches import BatchCutter, CutBatch, read_jsonl_lines, split_lines
 from prime_traces.record_checks import check_line
 from prime_traces.records import TraceRecord, encode_record
 
@@ -42,7 +42,7 @@ class JsonlFile(Iterable[bytes]):
 class BatchSource(Protocol):
     """Batches, one after the other, each made when it is asked for."""
 
-    async def next(self) -> Batch | None:
+    async def next(self) -> CutBatch | None:
         """The next batch, or None behind the last."""
 
     async def aclose(self) -> None:
@@ -85,20 +85,20 @@ class _PlainSource(Generic[T]):
         self._lock = threading.Lock()
         self._batches = self._cut(items, make, cutter)
 
-    async def next(self) -> Batch | None:
+    async def next(self) -> CutBatch | None:
         return await in_thread(self._pull)()
 
     def _cut(
         self, items: Iterable[T], make: Maker[T], cutter: BatchCutter
-    ) -> Generator[Batch, None, None]:
+    ) -> Generator[CutBatch, None, None]:
         for item in items:
             if self._closed:
                 return
             yield from _added(item, make, cutter)
-        if (batch := cutter.close()) is not None:
-            yield batch
+        if (last := cutter.close()) is not None:
+            yield last.seal()
 
-    def _pull(self) -> Batch | None:
+    def _pull(self) -> CutBatch | None:
         with self._lock:
             return None if self._closed else next(self._batches, None)
 
@@ -118,12 +118,12 @@ class _AsyncSource(Generic[T]):
         self._items = items.__aiter__()
         self._make = make
         self._cutter = cutter
-        self._ready: collections.deque[Batch] = collections.deque()
+        self._ready: collections.deque[CutBatch] = collections.deque()
         self._failure: BaseException | None = None
         self._ended = False
         self._at_once = 1
 
-    async def next(self) -> Batch | None:
+    async def next(self) -> CutBatch | None:
         while not self._ready:
             if self._failure is not None:
                 raise self._failure
@@ -155,7 +155,7 @@ class _AsyncSource(Generic[T]):
                 self._ready.extend(_added(item, self._make, self._cutter))
                 largest = max(largest, self._cutter.taken - before)
             if self._ended and (last := self._cutter.close()) is not None:
-                self._ready.append(last)
+                self._ready.append(last.seal())
         except Exception as error:
             self._failure = error
         self._at_once = min(2 * self._at_once, MOST_ITEMS, CHUNK // largest + 1)
@@ -166,8 +166,8 @@ class _AsyncSource(Generic[T]):
             await close()
 
 
-def _added(item: T, make: Maker[T], cutter: BatchCutter) -> Iterator[Batch]:
+def _added(item: T, make: Maker[T], cutter: BatchCutter) -> Iterator[CutBatch]:
     """Adds an item's lines to the batches, and gives those that are full."""
     for line in make(item, cutter.line_number + 1):
-        if (batch := cutter.add(line)) is not None:
-            yield batch
+        if (full := cutter.add(line)) is not None:
+            yield full.seal()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import dataclasses
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from prime_core.errors import APIError, rebuilt
 from prime_core.sync import in_thread
 from prime_core.uploads import Progress
-from prime_traces.batches import Batch
-from prime_traces.compression import compressed
+from prime_traces.batches import Batch, CutBatch
+from prime_traces.compression import compressed_pieces
 from prime_traces.errors import BatchRejectedError, ValidationRejectedError, set_partial_upload
 from prime_traces.models import FailedBatch, LineFormat, PartialUpload, UploadReceipt
 from prime_traces.sources import BatchSource
@@ -21,8 +22,8 @@ from prime_traces.sources import BatchSource
 __all__ = ["OnBatch", "Send", "UploadOptions", "upload_batches"]
 
 OnBatch: TypeAlias = Callable[[Batch, UploadReceipt], object]
-# Sends a body, compressed or not, with its key.
-Send: TypeAlias = Callable[[bytes, str], Awaitable[UploadReceipt]]
+# Sends a body, compressed or not, in pieces, with its key.
+Send: TypeAlias = Callable[[Collection[bytes], str], Awaitable[UploadReceipt]]
 
 # Bytes of batches in memory, besides a single one that is larger: what is being cut, compressed
 # and sent. More of them in flight help no more.
@@ -125,7 +126,7 @@ class _Flight:
                 break
             if batch is None or self._stopped:
                 break
-            self._next_line = batch.line_number(batch.num_lines) + 1
+            self._next_line = batch.without_data().line_number(batch.num_lines) + 1
             self._held += batch.size
             last = asyncio.create_task(self._fly(index, batch, last))
             self._flying.add(last)
@@ -150,28 +151,30 @@ class _Flight:
     def _stopped(self) -> bool:
         return bool(self._failed) or self._failure is not None
 
-    async def _fly(self, index: int, batch: Batch, before: asyncio.Task[None] | None) -> None:
-        held = size = batch.size
+    async def _fly(self, index: int, cut: CutBatch, before: asyncio.Task[None] | None) -> None:
+        held = cut.size
+        batch = cut.without_data()
+        body: Collection[bytes] = cut.pieces
         try:
-            body, key = batch.data, batch.idempotency_key
+            if self._on_batch is not None:
+                batch = await in_thread(cut.whole)()
+                cut.pieces.clear()
+                body = (batch.data,)
             if self._options.compress:
-                body = await in_thread(compressed)(body)
-                self._held += len(body)
-                held += len(body)
-                if self._on_batch is None:
-                    batch = dataclasses.replace(batch, data=b"")
-                    self._held -= size
-                    held -= size
-                    self._moved.set()
+                body = await in_thread(compressed_pieces)(_taken_from(body))
+                size = sum(map(len, body)) + batch.size
+                self._held += size - held
+                held = size
+                self._moved.set()
             try:
-                self._receipts[index] = receipt = await self._send(body, key)
+                self._receipts[index] = receipt = await self._send(body, batch.idempotency_key)
             except ValidationRejectedError as error:
                 self._failed[index] = (batch, _rejected(error, batch))
                 return
             except Exception as error:
                 self._failed[index] = (batch, error)
                 return
-            self._tell(size)
+            self._tell(cut.size)
             if self._on_batch is not None:
                 if before is not None:
                     await asyncio.wait([before])
@@ -219,6 +222,15 @@ class _Flight:
             set_partial_upload(error, PartialUpload(receipts, losses, self._next_line))
             raise error
         return receipts
+
+
+def _taken_from(pieces: Collection[bytes]) -> Iterator[bytes]:
+    """The pieces; a batch's own are let go of, one when the next is asked for."""
+    if not isinstance(pieces, collections.deque):
+        yield from pieces
+        return
+    while pieces:
+        yield pieces.popleft()
 
 
 async def _call(function: OnBatch, batch: Batch, receipt: UploadReceipt) -> None:

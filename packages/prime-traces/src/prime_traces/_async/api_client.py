@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
@@ -127,7 +127,7 @@ class AsyncTracesAPIClient:
         if compress:
             body = await in_thread(compressed)(body)
         return await self._send_batch(
-            body,
+            (body,),
             idempotency_key,
             LineFormat(line_format),
             upload_metadata(schema_version, context),
@@ -136,7 +136,7 @@ class AsyncTracesAPIClient:
 
     async def _send_batch(
         self,
-        body: bytes,
+        body: Collection[bytes],
         key: str,
         line_format: LineFormat,
         metadata: bytes,
@@ -149,7 +149,7 @@ class AsyncTracesAPIClient:
         if compressed:
             headers["Content-Encoding"] = "gzip"
         upload, content_type = multipart(
-            bytes_upload(body),
+            bytes_upload(*body),
             field="traces",
             filename="traces.jsonl",
             headers=headers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from prime_core.progress import transfer_progress
@@ -224,7 +224,7 @@ class AsyncTracesUploads(AsyncTracesResource):
         metadata = upload_metadata(options.schema_version, options.context)
         cutter = BatchCutter(target_bytes=options.target_batch_bytes)
 
-        async def send(body: bytes, key: str) -> UploadReceipt:
+        async def send(body: Collection[bytes], key: str) -> UploadReceipt:
             return await self._api._send_batch(
                 body,
                 key,
