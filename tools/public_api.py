@@ -161,6 +161,8 @@ def members(cls: type) -> Iterator[str]:
             continue
         if issubclass(cls, BaseModel) and hasattr(BaseModel, name):
             continue  # pydantic's hooks
+        if name == "__init__" and getattr(cls, "_is_protocol", False):
+            continue  # typing's own, which refuses instances
         if isinstance(value, property) and value.fget is not None:
             settable = " (settable)" if value.fset else ""
             yield f"property {shown}: {annotation(value.fget, 'return')}{settable}"

@@ -31,11 +31,10 @@ ROWS = [
     "fleet: requests a sandbox, without commands",
     *("fleet: memory a sandbox while waiting", "fleet: wall"),
     *("jobs: status calls a job", "jobs: loop lag, p99"),
-    *("import prime_compute", "import prime_core", "import prime_inference"),
-    *("import prime_sandboxes", "import prime_traces", "import prime_train"),
     *(f"traces, {how}: {what}" for how in ("plain", "fast") for what in ("wall", "memory growth")),
     "traces, fast: wall against the vendor",
-    *("import prime_core", "import prime_sandboxes"),
+    *("import prime_compute", "import prime_core", "import prime_inference"),
+    *("import prime_sandboxes", "import prime_traces", "import prime_train"),
     *("from prime_sandboxes import AsyncSandboxClient", "import pydantic"),
 ]
 
