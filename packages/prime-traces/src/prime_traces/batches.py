@@ -73,7 +73,11 @@ class Batch:
         return len(self.data)
 
     def line_number(self, line: int) -> int:
-        """The number in the input of a line of the batch; both count from 1."""
+        """The number in the input of a line of the batch.
+
+        Args:
+            line: which of the batch's lines, from 1.
+        """
         skipped = sum(count for before, count in self.blanks if before < line)
         return self.first_line_number + line - 1 + skipped
 
@@ -273,7 +277,18 @@ def aiter_batches(
 ) -> AsyncIterator[Batch]:
     """As `iter_batches`, for lines that may come from an async source.
 
-    Plain iterables are read in a thread. An async one is closed with the batches.
+    Follows the documented page "api-reference/traces/ingestion/upload-traces".
+
+    Args:
+        lines: as for `iter_batches`. A plain iterable is read in a thread; an async one is closed
+            with the batches.
+        target_bytes: as for `iter_batches`.
+        max_line_bytes: as for `iter_batches`.
+        max_lines: as for `iter_batches`.
+
+    Raises:
+        TraceTooLargeError: as for `iter_batches`.
+        ValueError: a number out of its range.
     """
     if not isinstance(lines, AsyncIterable):
         batches = iter_batches(
