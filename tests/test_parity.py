@@ -198,6 +198,8 @@ def test_a_public_method_says_what_it_is_for_and_explains_its_parameters(
 @pytest.mark.parametrize("name", sorted(OTHERS.keys() - MADE_BY_OTHERS))
 def test_a_public_class_explains_what_makes_it(name: str) -> None:
     cls = OTHERS[name]
+    if getattr(cls, "_is_protocol", False):
+        return  # users write what has its methods; nothing makes it
     assert set(inspect.signature(cls).parameters) - described(cls) == set()
 
 
