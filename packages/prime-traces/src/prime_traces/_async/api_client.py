@@ -124,15 +124,10 @@ class AsyncTracesAPIClient:
             LineFormatConflictError: the same bytes are stored under another line format.
             APIError: any other failure.
         """
+        form, metadata = LineFormat(line_format), upload_metadata(schema_version, context)
         if compress:
             body = await in_thread(compressed)(body)
-        return await self._send_batch(
-            (body,),
-            idempotency_key,
-            LineFormat(line_format),
-            upload_metadata(schema_version, context),
-            compressed=compress,
-        )
+        return await self._send_batch((body,), idempotency_key, form, metadata, compressed=compress)
 
     async def _send_batch(
         self,
