@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prime_traces import InvalidRecordError
 from prime_traces.record_checks import LONGEST_CHECKED, check_line
@@ -73,20 +73,23 @@ def test_what_is_wrong_is_named_with_its_line(line: bytes, form: str, reason: st
     assert caught.value.line_number == 5
 
 
+TEXT = st.text(max_size=3)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
 )
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        "id": JSON | st.text(min_size=1),
+        "id": JSON | TEXT,
         "timing": JSON | st.fixed_dictionaries({"start": JSON | st.floats()}),
         "traces": JSON,
     },
 )
 
 
+@settings(max_examples=60)
 @given(FIELDS)
 def test_a_line_and_its_record_are_judged_alike(record: dict[str, object]) -> None:
     line = json.dumps(record).encode()

@@ -29,7 +29,7 @@ LOOKALIKES = st.sampled_from([",1e-7,", "[1e-7]", ":0.00001,", "1e16", "\u2028\x
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | FLOATS | EDGES | st.text() | LOOKALIKES,
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
-    max_leaves=40,
+    max_leaves=12,
 )
 
 
