@@ -95,5 +95,10 @@ RULES = Rules(
         "prime_compute.AsyncComputeResource": "ComputeClient",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_train.AsyncTrainResource": "TrainClient",
+        "prime_traces.AsyncTraceQueries": "TracesClient",
+        "prime_traces.AsyncTraceIndex": "TracesClient",
+        "prime_traces.AsyncEpisodeQueries": "TracesClient",
+        "prime_traces.AsyncRunQueries": "TracesClient",
+        "prime_traces.AsyncTraceSearch": "TracesClient",
     },
 )

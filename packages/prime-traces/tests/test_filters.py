@@ -9,10 +9,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prime_traces.filters import check_query, check_text, check_wait, filter_query, path_segment
 
 from prime_core.encoding import join_url
 from prime_core.operations import Operation
-from prime_traces.filters import check_query, check_text, check_wait, filter_query, path_segment
 
 UPLOAD = "0f" * 32
 ONE = Operation("get_thing", "GET", "/things/{id}/part", "safe")

@@ -159,7 +159,7 @@ def check_query(query: str) -> str:
 
 def check_wait(wait_for_index: float | None) -> float | None:
     """Seconds to wait for an index: above 0, or None."""
-    if wait_for_index is not None and not 0 < _number("wait_for_index", wait_for_index):
+    if wait_for_index is not None and not _number("wait_for_index", wait_for_index) > 0:
         raise ValueError(f"wait_for_index is a number of seconds above 0, not {wait_for_index!r}")
     return wait_for_index
 
