@@ -14,6 +14,7 @@ import prime_train.operations
 import pytest
 
 import prime_sandboxes.operations
+import prime_traces.operations
 from prime_core.operations import Operation, RateLimit
 from prime_local.contract import Contract, load_contract
 from prime_local.contract import Operation as Documented

@@ -100,5 +100,7 @@ RULES = Rules(
         "prime_traces.AsyncEpisodeQueries": "TracesClient",
         "prime_traces.AsyncRunQueries": "TracesClient",
         "prime_traces.AsyncTraceSearch": "TracesClient",
+        "prime_compute.AsyncComputeResource": "ComputeClient",
+        "prime_inference.AsyncInferenceResource": "InferenceClient",
     },
 )

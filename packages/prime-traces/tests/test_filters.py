@@ -9,17 +9,23 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prime_traces.filters import check_query, check_text, check_wait, filter_query, path_segment
 
 from prime_core.encoding import join_url
 from prime_core.operations import Operation
+from prime_traces.filters import check_query, check_text, check_wait, filter_query, path_segment
 
 UPLOAD = "0f" * 32
 ONE = Operation("get_thing", "GET", "/things/{id}/part", "safe")
 
 
 def test_a_filter_that_is_not_set_is_left_out() -> None:
-    unset = {"run_id": None, "upload_id": [], "created_by": (), "role": set(), "context": {}}
+    unset: dict[str, object] = {
+        "run_id": None,
+        "upload_id": [],
+        "created_by": (),
+        "role": set(),
+        "context": {},
+    }
     assert {name: v for name, v in filter_query(**unset).items() if v is not None} == {}
 
 
