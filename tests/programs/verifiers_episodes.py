@@ -23,7 +23,7 @@ MODEL = "acme/solver-8b"
 SEARCH = vf.Tool(name="search", description="Looks a word up", parameters={"type": "object"})
 
 
-class Ladder(vf.Task[vf.TaskData, vf.State]):
+class Ladder(vf.Task[vf.TaskData, vf.State]):  # type: ignore[misc]  # not installed here
     """A task without behaviour."""
 
 
