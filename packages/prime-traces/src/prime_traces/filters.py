@@ -45,7 +45,17 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 Value: TypeAlias = str | float | bool | list[str] | None
 
 
-class EpisodeTraceFilters(TypedDict, total=False):
+class _Paged(TypedDict, total=False):
+    limit: int | None
+    cursor: str | None
+
+
+class _Dated(_Paged, total=False):
+    created_after: Moment | None
+    created_before: Moment | None
+
+
+class EpisodeTraceFilters(_Dated, total=False):
     """What the traces of an episode can be asked for by; see `TracesClient.list`."""
 
     run_id: str | None
@@ -58,11 +68,7 @@ class EpisodeTraceFilters(TypedDict, total=False):
     outcome: str | None
     has_error: bool | None
     is_truncated: bool | None
-    created_after: Moment | None
-    created_before: Moment | None
     context: Mapping[str, str] | None
-    limit: int | None
-    cursor: str | None
 
 
 class TraceFilters(EpisodeTraceFilters, total=False):
@@ -72,7 +78,7 @@ class TraceFilters(EpisodeTraceFilters, total=False):
     sort: SortKey | None
 
 
-class EpisodeFilters(TypedDict, total=False):
+class EpisodeFilters(_Dated, total=False):
     """What episodes can be asked for by; see `TracesClient.list_episodes`."""
 
     run_id: str | None
@@ -83,44 +89,32 @@ class EpisodeFilters(TypedDict, total=False):
     run_step: int | None
     step_min: int | None
     step_max: int | None
-    created_after: Moment | None
-    created_before: Moment | None
     context: Mapping[str, str] | None
-    limit: int | None
-    cursor: str | None
 
 
-class RunFilters(TypedDict, total=False):
+class RunFilters(_Dated, total=False):
     """What runs can be asked for by; see `TracesClient.list_runs`."""
 
     run_type: RunType | Sequence[RunType] | None
     created_by: str | Sequence[str] | None
-    created_after: Moment | None
-    created_before: Moment | None
-    limit: int | None
-    cursor: str | None
 
 
-class NodeFilters(TypedDict, total=False):
+class NodeFilters(_Paged, total=False):
     """What the messages of a trace can be asked for by; see `TracesClient.list_nodes`."""
 
     role: str | Sequence[str] | None
     sampled: bool | None
     after: int | None
-    limit: int | None
-    cursor: str | None
 
 
-class CallFilters(TypedDict, total=False):
+class CallFilters(_Paged, total=False):
     """What the model calls of a trace can be asked for by; see `TracesClient.list_calls`."""
 
     model: str | Sequence[str] | None
     finish_reason: str | Sequence[str] | None
-    limit: int | None
-    cursor: str | None
 
 
-class SearchFilters(TypedDict, total=False):
+class SearchFilters(_Paged, total=False):
     """What a search can be narrowed by; see `TracesClient.search`."""
 
     field: SearchField
@@ -129,8 +123,6 @@ class SearchFilters(TypedDict, total=False):
     has_error: bool | None
     reward_min: float | None
     reward_max: float | None
-    limit: int
-    cursor: str | None
 
 
 def path_segment(name: str, value: str) -> str:
