@@ -57,6 +57,14 @@ async def test_an_index_that_is_rebuilt_is_waited_for_again(
     assert len(server.requests) == 6
 
 
+async def test_a_wait_outlasts_a_service_that_fails_for_a_while(
+    client: AsyncTracesClient, server: RawServer
+) -> None:
+    failing = [answer(500, {"detail": "Internal Server Error"})] * 6
+    server.steps = [PENDING, *failing, PENDING, EMPTY]
+    assert (await client.list_nodes("tr-1", wait_for_index=10)).items == []
+
+
 async def test_another_failure_ends_the_wait(client: AsyncTracesClient, server: RawServer) -> None:
     server.steps = [PENDING, PENDING, answer(404, {"error": {"code": "x", "message": "No trace"}})]
     with pytest.raises(NotFoundError, match="No trace"):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
-from prime_core.errors import APIConnectionError
+from prime_core.errors import APIConnectionError, ServerError
 from prime_core.polling import PollSchedule, PollTimeout
 from prime_traces.errors import RetryableAPIError, TraceNotIndexedError
 from prime_traces.models import TraceNodePage
@@ -21,7 +21,8 @@ IndexSchedule: TypeAlias = PollSchedule[str, TraceNodePage]
 
 def is_transient(error: Exception) -> bool:
     """Whether a failure to read an index may pass by itself while somebody waits."""
-    return isinstance(error, (TraceNotIndexedError, RetryableAPIError, APIConnectionError))
+    passing = (TraceNotIndexedError, RetryableAPIError, ServerError, APIConnectionError)
+    return isinstance(error, passing)
 
 
 async def read_indexed(
