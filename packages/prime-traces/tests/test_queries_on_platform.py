@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from prime_local import FaultRule, LocalPlatform
+from prime_local.contract import load_contract
 from prime_traces import (
     AmbiguousDeleteError,
     AsyncTracesClient,
@@ -22,12 +23,42 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("quick_retries", "quick_polls")]
 
+# What the service does not have by the contract's own word.
+UNIMPLEMENTED = {"export_traces"}
+ROUTES = {
+    operation.id
+    for operation in load_contract().operations.values()
+    if operation.spec.get("x-package") == "prime-traces"
+}
 RUN = {"run": {"id": "run-1", "type": "eval"}}
 
 
 def said(*texts: str) -> dict[str, Any]:
     """The messages of a user."""
     return {"nodes": [{"message": {"role": "user", "content": text}} for text in texts]}
+
+
+async def test_every_route_is_served_and_reached_by_a_method(
+    platform: LocalPlatform, uploader: AsyncTracesClient, make_record: MakeRecord
+) -> None:
+    traces = [make_record(number, **RUN, **said("a text")) for number in range(2)]
+    episode = {"id": "ep-1", "env": {"id": "ladders"}, "ok": True, "traces": traces}
+    await uploader.upload_records([episode], line_format=LineFormat.EPISODE)
+    first = traces[0]["id"]
+    assert len((await uploader.list()).items) == 2
+    assert (await uploader.get(first)).episode_id == "ep-1"
+    assert len((await uploader.list_nodes(first, role="user")).items) == 1
+    assert (await uploader.list_calls(first, finish_reason="stop")).items == []
+    assert (await uploader.list_episodes(run_id="run-1")).items[0].episode_id == "ep-1"
+    assert (await uploader.get_episode("ep-1")).traces.trace_count == 2
+    assert len((await uploader.list_episode_traces("ep-1")).items) == 2
+    assert (await uploader.list_runs(run_type="unknown")).items[0].run_id == "run-1"
+    assert (await uploader.get_run("run-1")).trace_count == 2
+    assert (await uploader.list_run_steps("run-1")).items == []
+    assert len((await uploader.search("text", run_id="run-1")).items) == 2
+    await uploader.delete(first)
+    await uploader.delete_run("run-1")
+    assert set(platform.ledger()["requests"]) == ROUTES - UNIMPLEMENTED
 
 
 async def test_every_page_of_a_list_is_read(
