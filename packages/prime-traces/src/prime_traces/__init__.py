@@ -36,7 +36,33 @@ if TYPE_CHECKING:
     from prime_traces.errors import TraceTooLargeError as TraceTooLargeError
     from prime_traces.errors import TransportError as TransportError
     from prime_traces.errors import ValidationRejectedError as ValidationRejectedError
+    from prime_traces.models import EpisodeDetail as EpisodeDetail
+    from prime_traces.models import EpisodeError as EpisodeError
+    from prime_traces.models import EpisodeListPage as EpisodeListPage
+    from prime_traces.models import EpisodeSummary as EpisodeSummary
+    from prime_traces.models import EpisodeTraceAggregate as EpisodeTraceAggregate
+    from prime_traces.models import ErrorCode as ErrorCode
+    from prime_traces.models import Execution as Execution
     from prime_traces.models import LineFormat as LineFormat
+    from prime_traces.models import ModelInfo as ModelInfo
+    from prime_traces.models import NodeMessage as NodeMessage
+    from prime_traces.models import RunListPage as RunListPage
+    from prime_traces.models import RunStep as RunStep
+    from prime_traces.models import RunStepList as RunStepList
+    from prime_traces.models import RunSummary as RunSummary
+    from prime_traces.models import RunType as RunType
+    from prime_traces.models import Score as Score
+    from prime_traces.models import SearchField as SearchField
+    from prime_traces.models import TraceActivity as TraceActivity
+    from prime_traces.models import TraceCall as TraceCall
+    from prime_traces.models import TraceCallPage as TraceCallPage
+    from prime_traces.models import TraceListPage as TraceListPage
+    from prime_traces.models import TraceNode as TraceNode
+    from prime_traces.models import TraceNodePage as TraceNodePage
+    from prime_traces.models import TraceSearchCoverage as TraceSearchCoverage
+    from prime_traces.models import TraceSearchMatch as TraceSearchMatch
+    from prime_traces.models import TraceSearchPage as TraceSearchPage
+    from prime_traces.models import TraceSummary as TraceSummary
     from prime_traces.models import UploadReceipt as UploadReceipt
 
 _EXPORTS = {
