@@ -9,11 +9,11 @@ from typing import Any
 
 import prime_compute.operations
 import prime_inference.operations
-import prime_traces.operations
 import prime_train.operations
 import pytest
 
 import prime_sandboxes.operations
+import prime_traces.operations
 from prime_core.operations import Operation, RateLimit
 from prime_local.contract import Contract, load_contract
 from prime_local.contract import Operation as Documented
@@ -167,19 +167,6 @@ TO_COME = {
     "get_factory_nodes",
     "get_factory_utilization",
     "list_factory_workloads",
-    "list_traces",
-    "get_trace",
-    "list_trace_nodes",
-    "list_trace_calls",
-    "delete_trace",
-    "delete_run_traces",
-    "list_episodes",
-    "get_episode",
-    "list_episode_traces",
-    "list_runs",
-    "get_run",
-    "list_run_steps",
-    "search_run",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.

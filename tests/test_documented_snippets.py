@@ -1,4 +1,4 @@
-"""Every Python snippet of the documentation's sandbox pages runs unchanged.
+"""Every Python snippet of the documentation that concerns our packages runs unchanged.
 
 The documentation is read where it lies next to the repository, or where PRIME_SHARED says. Each
 snippet runs in a process of its own, between the lines that `support/documented_snippets.py` has
@@ -30,6 +30,10 @@ SHARED = Path(os.environ.get("PRIME_SHARED") or ROOT.parent / "shared")
 DOCUMENTATION = SHARED / "docs" / "platform-docs.txt"
 RUNNER = Path(__file__).with_name("programs") / "run_snippet.py"
 SNIPPET_SECONDS = 30
+# The parts of the documentation whose snippets are all meant, and the packages whose snippets
+# are, wherever they stand.
+PARTS = ("sandboxes/", "traces/")
+PACKAGES = ("prime_sandboxes", "prime_traces")
 
 pytestmark = [
     pytest.mark.skipif(not DOCUMENTATION.is_file(), reason="the documentation is not here"),
@@ -38,12 +42,12 @@ pytestmark = [
 
 
 def documented() -> dict[str, str]:
-    """The snippets that concern sandboxes, by page and number on it."""
+    """The snippets that concern our packages, by page and number on it."""
     found: dict[str, str] = {}
     numbers: Counter[str] = Counter()
     for page, code in python_blocks(DOCUMENTATION.read_text("utf-8")):
         numbers[page] += 1
-        if page.startswith("sandboxes/") or "prime_sandboxes" in code:
+        if page.startswith(PARTS) or any(package in code for package in PACKAGES):
             found[f"{page} {numbers[page]}"] = code
     return found
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,29 @@ def test_every_exported_name_resolves_and_is_listed(package: str) -> None:
     for name in module.__all__:
         assert getattr(module, name) is not None
         assert name in dir(module)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_see_every_exported_name(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    seen = {
+        name
+        for statement in ast.parse(Path(module.__file__).read_text("utf-8")).body
+        if isinstance(statement, ast.If)
+        for part in statement.body
+        for name in names_of(part)
+    }
+    assert seen == set(module.__all__) - {"__version__"}
+
+
+def names_of(statement: ast.stmt) -> list[str]:
+    """What a statement binds by importing or assigning."""
+    if isinstance(statement, ast.ImportFrom):
+        return [alias.asname or alias.name for alias in statement.names]
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

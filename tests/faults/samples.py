@@ -8,10 +8,11 @@ import enum
 import inspect
 import types
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from discovery import classes
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, JsonValue, SecretStr
 
 from prime_core.sync import Facade
 
@@ -27,6 +28,8 @@ PLAIN: dict[object, object] = {
     Any: "anything",
     datetime: datetime(2027, 1, 15, 8, tzinfo=timezone.utc),
     SecretStr: SecretStr("hidden"),
+    Decimal: Decimal("0.10"),
+    JsonValue: {"any": ["json", 1]},
     BaseException: ValueError("why"),
 }
 SEQUENCES = (list, collections.abc.Sequence, collections.abc.Iterable)
@@ -53,7 +56,7 @@ def sample(kind: Any) -> Any:
     if origin in SEQUENCES:
         return [sample(arguments[0])]
     if origin is tuple:
-        return tuple(sample(item) for item in arguments)
+        return tuple(sample(item) for item in arguments if item is not ...)
     if origin in MAPPINGS:
         return {sample(arguments[0]): sample(arguments[1])}
     if isinstance(kind, type):

@@ -10,6 +10,7 @@ import pytest
 from discovery import classes, modules
 from pydantic import BaseModel
 from samples import sample
+from typing_extensions import is_protocol
 
 from prime_core.errors import PrimeError
 from prime_sandboxes import APIClient, AsyncSandboxClient, SandboxClient
@@ -47,7 +48,9 @@ def exported() -> dict[str, type]:
     return {
         name: cls
         for name, cls in named.items()
-        if inspect.isclass(cls) and not issubclass(cls, BaseModel | BaseException)
+        if inspect.isclass(cls)
+        and not issubclass(cls, BaseModel | BaseException)
+        and not is_protocol(cls)
     }
 
 

@@ -74,6 +74,41 @@ assert {each.sandbox_id: each.tags for each in members} == {
     "<web-sandbox-id>": ["web"], "<db-sandbox-id>": ["db"]
 }
 """
+# What a producer emits: a trace that went well, as an object and as the line of a file.
+PRODUCED = """
+import json, time
+from pathlib import Path
+from prime_traces import NotFoundError, TracesClient
+
+class Trace(dict):
+    def to_record(self):
+        return dict(self)
+
+trace = Trace(
+    id="your-trace-id",
+    run={"id": "your-run-id", "type": "eval"},
+    timing={"start": time.time()},
+    nodes=[{"message": {"role": "tool", "content": "Traceback (most recent call last)"}}],
+    rewards={"right": {"score": 1.0}},
+    stop_condition="done",
+    ok=True,
+)
+episode = Trace(id="your-episode-id", env={"id": "ladders"}, ok=True, traces=[])
+
+def found():
+    with TracesClient() as client:
+        return [each.trace_id for each in client.iter()]
+"""
+STORED = (
+    PRODUCED
+    + """
+with TracesClient() as client:
+    client.upload_records([trace])
+"""
+)
+GONE = """
+assert found() == []
+"""
 
 
 @dataclass(frozen=True)
@@ -207,6 +242,41 @@ SNIPPETS = {
         CLIENT + "client.volumes.create('my-data')\n",
         "assert client.volumes.list().total == 0\n",
         r"\[Volume\(.*name='my-data'.*\)\] False\nNone\n",
+    ),
+    "traces/managing-traces 1": Snippet(
+        "daec4c313fda",
+        STORED,
+        "assert json.loads(Path('trace.json').read_text()) == trace\n",
+    ),
+    "traces/managing-traces 2": Snippet("22a097a1a666", STORED, GONE),
+    "traces/managing-traces 3": Snippet("136eda3a656b", STORED, GONE),
+    "traces/overview 1": Snippet(
+        "99a6901d1835",
+        STORED,
+        "assert json.loads(raw) == trace\n"
+        "match, = matches.items\n"
+        "assert (match.trace_id, match.match_start, match.role) == ('your-trace-id', 0, 'tool')\n",
+        r"your-trace-id reward=1\.0 outcome='done'\n",
+    ),
+    "traces/uploading 1": Snippet(
+        "59e10b51fd76",
+        PRODUCED + "traces, episodes = [trace], [episode]\n",
+        "assert [each.status for each in receipts + episode_receipts] == ['committed'] * 2\n"
+        "with TracesClient() as client:\n"
+        "    assert client.get('your-trace-id').context == {'source': 'my-eval'}\n"
+        "    assert client.get_episode('your-episode-id').environment_id == 'ladders'\n",
+    ),
+    "traces/uploading 2": Snippet(
+        "2b5ba6c3b857",
+        PRODUCED + "Path('trace-records.jsonl').write_text(json.dumps(trace) + '\\n')\n",
+        "assert len(receipts) == 1 and found() == ['your-trace-id']\n",
+    ),
+    "traces/uploading 3": Snippet(
+        "2a367c2a4ffc",
+        PRODUCED
+        + "line = json.dumps({**episode, 'traces': [trace]})\n"
+        + "Path('traces.jsonl').write_text(line + '\\n')\n",
+        "assert len(receipts) == 1 and found() == ['your-trace-id']\n",
     ),
 }
 

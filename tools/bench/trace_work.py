@@ -22,9 +22,8 @@ WITHOUT_FAST = ("orjson", "isal", "isal.isal_zlib")
 
 async def ours(url: str, records: Iterable[dict[str, Any]]) -> Answer:
     """Our client, and how late its event loop was meanwhile."""
-    from prime_traces import AsyncTracesClient
-
     from bench.platform_work import lags
+    from prime_traces import AsyncTracesClient
 
     size = 0
 

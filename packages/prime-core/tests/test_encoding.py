@@ -70,8 +70,11 @@ def test_what_is_encoded_already_is_sent_as_it_is() -> None:
     assert str(url) == "http://h/a/b%2Fc?sig=x%2By&z=1"
 
 
-@given(st.dictionaries(NAMES, st.text(max_size=20) | st.integers() | st.lists(NAMES, max_size=3)))
-def test_a_query_comes_back_as_it_was(query: dict[str, str | int | list[str]]) -> None:
+NUMBERS = st.integers() | st.floats(allow_nan=False)
+
+
+@given(st.dictionaries(NAMES, st.text(max_size=20) | NUMBERS | st.lists(NAMES, max_size=3)))
+def test_a_query_comes_back_as_it_was(query: dict[str, str | float | list[str]]) -> None:
     url = join_url("http://h", READ, None, query)
     expected = [
         (name, item)

@@ -35,14 +35,14 @@ class Chunks:
 
 async def save(path: Path, *chunks: bytes | Exception) -> int:
     async with PartialFile(path) as target:
-        return await target.receive(Chunks(*chunks), None)
+        return await target.receive(Chunks(*chunks).iter_any(), None)
 
 
 async def test_a_file_takes_its_place_once_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "report"
     path.write_bytes(b"old")
     async with PartialFile(path) as target:
-        await target.receive(Chunks(b"n" * CHUNK, b"ew"), None)
+        await target.receive(Chunks(b"n" * CHUNK, b"ew").iter_any(), None)
         assert path.read_bytes() == b"old"
         assert len(os.listdir(tmp_path)) == 2
     assert path.read_bytes() == b"n" * CHUNK + b"ew"
@@ -71,9 +71,10 @@ async def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
 async def test_another_attempt_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "report"
     async with PartialFile(path) as target:
+        chunks = Chunks(b"x" * 2 * CHUNK, ConnectionError("broke off"))
         with pytest.raises(ConnectionError):
-            await target.receive(Chunks(b"x" * 2 * CHUNK, ConnectionError("broke off")), None)
-        await target.receive(Chunks(b"whole"), None)
+            await target.receive(chunks.iter_any(), None)
+        await target.receive(Chunks(b"whole").iter_any(), None)
     assert path.read_bytes() == b"whole"
 
 
@@ -83,7 +84,7 @@ async def test_a_cancellation_leaves_nothing_behind(tmp_path: Path, twice: bool)
 
     async def receive() -> None:
         async with PartialFile(tmp_path / "report") as target:
-            await target.receive(body, None)
+            await target.receive(body.iter_any(), None)
 
     task = asyncio.create_task(receive())
     await body.begun.wait()
@@ -150,14 +151,14 @@ async def test_an_error_of_the_file_is_told_apart_while_the_answer_is_read(
     (tmp_path / "file").touch()
     target = await PartialFile(tmp_path / "file" / "below").__aenter__()
     with pytest.raises(LocalFailure) as caught:
-        await target.receive(Chunks(b"x"), None)
+        await target.receive(Chunks(b"x").iter_any(), None)
     assert isinstance(caught.value.cause, FileExistsError)
 
 
 async def test_progress_is_told_and_its_error_is_the_callers(tmp_path: Path) -> None:
     told: list[tuple[int, int | None]] = []
     async with PartialFile(tmp_path / "a", lambda *now: told.append(now)) as target:
-        await target.receive(Chunks(b"x" * CHUNK, b"y"), CHUNK + 1)
+        await target.receive(Chunks(b"x" * CHUNK, b"y").iter_any(), CHUNK + 1)
     assert told == [(0, CHUNK + 1), (CHUNK, CHUNK + 1), (CHUNK + 1, CHUNK + 1)]
 
     def raise_error(done: int, size: int | None) -> None:
@@ -165,5 +166,5 @@ async def test_progress_is_told_and_its_error_is_the_callers(tmp_path: Path) -> 
 
     with pytest.raises(ZeroDivisionError):
         async with PartialFile(tmp_path / "b", raise_error) as target:
-            await target.receive(Chunks(b"x"), None)
+            await target.receive(Chunks(b"x").iter_any(), None)
     assert os.listdir(tmp_path) == ["a"]

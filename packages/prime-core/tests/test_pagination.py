@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_core.errors import APIResponseError
-from prime_core.pagination import Page, iterate_pages
+from prime_core.pagination import CursorPage, Page, iterate_cursors, iterate_pages
 
 
 async def collect(pages: Sequence[Sequence[int]], more: Sequence[bool]) -> tuple[list[int], int]:
@@ -161,3 +162,43 @@ async def test_a_list_whose_items_come_and_go_all_the_time_comes_to_an_end() -> 
     found = [item async for item in iterate_pages(fetch, 1, lambda item: item)]
     assert found == list(range(1, 21))
     assert asked < 300
+
+
+@dataclass
+class Listed:
+    """A page that names the next."""
+
+    items: Sequence[int]
+    next_cursor: str | None
+
+
+@given(st.lists(st.lists(st.integers(), max_size=3), min_size=1, max_size=6), st.data())
+def test_cursors_are_followed_past_empty_pages_to_the_last(
+    pages: list[list[int]], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(pages) - 1))
+
+    async def fetch(cursor: str | None) -> CursorPage[int]:
+        number = 0 if cursor is None else int(cursor)
+        last = number == len(pages) - 1
+        return Listed(pages[number], None if last else str(number + 1))
+
+    async def read() -> list[int]:
+        return [item async for item in iterate_cursors(fetch, str(first) if first else None)]
+
+    assert asyncio.run(read()) == [item for page in pages[first:] for item in page]
+
+
+async def test_a_list_that_names_the_same_page_again_comes_to_an_end() -> None:
+    async def fetch(cursor: str | None) -> CursorPage[int]:
+        return Listed([1], "stuck")
+
+    found: list[int] = []
+
+    async def read() -> None:
+        async for item in iterate_cursors(fetch):
+            found.append(item)
+
+    with pytest.raises(APIResponseError, match="does not move on"):
+        await read()
+    assert found == [1, 1]

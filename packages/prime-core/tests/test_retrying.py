@@ -54,6 +54,19 @@ async def test_a_final_status_is_not_tried_again(
     assert caught.value.attempts == len(server.requests) == 1
 
 
+@pytest.mark.parametrize(("code", "requests"), [("busy", 2), ("other", 1), (None, 1)])
+async def test_where_a_row_names_the_codes_of_refusals_a_retry_after_is_none(
+    server: RawServer, connect: Connect, code: str | None, requests: int
+) -> None:
+    row = Operation("poke", "POST", "/poke", "unsafe", refusal_codes=frozenset({"busy"}))
+    refusal = answer(503, {"error": {"code": code, "message": "not now"}}, Retry_After="0")
+    server.steps = [refusal, answer(400)]
+    with pytest.raises(APIError) as caught:
+        await connect().request(row)
+    assert caught.value.status_code == (503 if requests == 1 else 400)
+    assert len(server.requests) == requests
+
+
 @pytest.mark.parametrize("failure", [answer(500), answer(503), reset(), hang_up()])
 async def test_a_create_is_sent_again_byte_for_byte(
     server: RawServer, connect: Connect, failure: Step

@@ -13,10 +13,10 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from environment import clean_environment as clean_environment
-from prime_traces import AsyncTracesClient, TracesClient
 from raw_server import RawServer
 
 from prime_local import LocalPlatform
+from prime_traces import AsyncTracesClient, TracesClient
 
 T = TypeVar("T")
 

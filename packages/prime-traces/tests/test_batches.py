@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prime_traces import (
     DEFAULT_TARGET_BATCH_BYTES,
     MAX_BATCH_BYTES,

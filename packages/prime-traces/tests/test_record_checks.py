@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from prime_traces import InvalidRecordError
 from prime_traces.record_checks import LONGEST_CHECKED, check_line
 from prime_traces.records import encode_record

@@ -16,6 +16,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prime_traces import InvalidRecordError, RecordTypeError, SupportsToRecord
 from prime_traces.records import _encode_standard, encode_record
 

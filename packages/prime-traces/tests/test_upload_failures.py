@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from raw_server import Gate, RawServer, answer
+from upload_requests import SMALL, digests, ids, later, receipt
+
 from prime_traces import (
     APIError,
     AsyncTracesClient,
@@ -22,8 +25,6 @@ from prime_traces import (
     partial_upload,
 )
 from prime_traces.records import encode_record
-from raw_server import Gate, RawServer, answer
-from upload_requests import SMALL, digests, ids, later, receipt
 
 if TYPE_CHECKING:
     from conftest import MakeRecord, Stored

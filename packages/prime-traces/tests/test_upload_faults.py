@@ -6,11 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from prime_traces import AsyncTracesClient, TracesClient
 from raw_server import RawServer, Received, Wire
 from upload_requests import SMALL, digests, ids, later, lines_of, receipt
 
 from prime_local import FaultRule, LocalPlatform
+from prime_traces import AsyncTracesClient, TracesClient
 
 if TYPE_CHECKING:
     from conftest import MakeRecord, Stored

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from raw_server import Gate, RawServer, answer, reset
+from upload_requests import SMALL, digests, ids, later, lines_of, receipt
+
+from prime_local import FaultRule, LocalPlatform
 from prime_traces import (
     AsyncTracesClient,
     Batch,
@@ -24,10 +28,6 @@ from prime_traces import (
     partial_upload,
 )
 from prime_traces.records import encode_record
-from raw_server import Gate, RawServer, answer, reset
-from upload_requests import SMALL, digests, ids, later, lines_of, receipt
-
-from prime_local import FaultRule, LocalPlatform
 
 if TYPE_CHECKING:
     from conftest import MakeRecord, Stored

@@ -5,16 +5,14 @@ It is installed, pinned, into an environment of its own and used by `programs/ve
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from environments import INSTALL_SECONDS, environment_with
 
 from prime_local import PlatformProcess
 from prime_local.contract import load_contract
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from conftest import PlatformOfMode
 
 HERE = Path(__file__).parent
-INSTALL_SECONDS = 300
 USE_SECONDS = 60
 SEEN = {
     "sync": {
@@ -121,39 +118,7 @@ OTHERWISE = [
 @pytest.fixture(scope="session")
 def vendor_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter whose environment holds the vendor's client and nothing of ours."""
-    folder = tmp_path_factory.mktemp("vendor")
-    uv = _uv()
-    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    environment["UV_SYSTEM_CERTS"] = "1"
-    python = folder / "environment" / "bin" / "python"
-    requirements = HERE / "vendor-requirements.txt"
-    for command in (
-        [*uv, "venv", "--quiet", "--python", sys.executable, str(folder / "environment")],
-        [*uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(requirements)],
-    ):
-        # Outside the workspace, whose pins are not the vendor's.
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-        )
-        assert done.returncode == 0, done.stderr
-    return python
-
-
-def _uv() -> list[str]:
-    """Return the command that is uv: the one that runs these tests, or another."""
-    if "UV" in os.environ:
-        return [os.environ["UV"]]
-    if importlib.util.find_spec("uv") is not None:
-        return [sys.executable, "-m", "uv"]
-    found = shutil.which("uv")
-    if found is None:
-        pytest.fail("this test needs uv: python -m pip install uv")
-    return [found]
+    return environment_with(HERE / "vendor-requirements.txt", tmp_path_factory)
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 2 * USE_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -12,7 +12,7 @@ from pydantic import ValidationError as InvalidData
 from prime_core.calls import Body, Reader
 from prime_core.errors import APIResponseError
 
-__all__ = ["JSONObject", "NoBody", "model_reader", "read_object"]
+__all__ = ["JSONObject", "NoBody", "model_reader", "read_object", "read_whole"]
 
 M = TypeVar("M", bound=BaseModel)
 JSONObject: TypeAlias = dict[str, Any]
@@ -33,7 +33,7 @@ class NoBody:
 
 def model_reader(response: type[M]) -> Reader[M]:
     async def read(status: int, body: Body) -> M:
-        data = await _read(body)
+        data = await read_whole(body.iter_any())
         try:
             return response.model_validate_json(data)
         except InvalidData as error:
@@ -44,7 +44,7 @@ def model_reader(response: type[M]) -> Reader[M]:
 
 async def read_object(status: int, body: Body) -> JSONObject:
     """Reads any JSON object; nothing at all reads as an empty one."""
-    text = await _read(body)
+    text = await read_whole(body.iter_any())
     if not text.strip():
         return {}
     try:
@@ -56,11 +56,11 @@ async def read_object(status: int, body: Body) -> JSONObject:
     return data
 
 
-async def _read(body: Body) -> bytes:
-    """The whole body, up to a size that no answer of the platform has."""
+async def read_whole(body: AsyncIterable[bytes]) -> bytes:
+    """The whole body of an answer, up to a size that none of the platform's has."""
     chunks: list[bytes] = []
     size = 0
-    async for chunk in body.iter_any():
+    async for chunk in body:
         chunks.append(chunk)
         size += len(chunk)
         if size > MAX_ANSWER:

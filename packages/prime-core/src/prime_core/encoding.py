@@ -13,7 +13,7 @@ from prime_core.operations import Operation
 
 __all__ = ["Encoded", "Query", "join_url", "splice"]
 
-Query: TypeAlias = "Mapping[str, str | int | bool | Sequence[str] | None]"
+Query: TypeAlias = "Mapping[str, str | float | bool | Sequence[str] | None]"
 
 
 class Encoded(str):
@@ -80,11 +80,11 @@ def _segment(name: str, value: str, operation: Operation) -> str:
     return urllib.parse.quote(value, safe="/" if raw else "")
 
 
-def _pairs(name: str, value: str | int | bool | Sequence[str] | None) -> list[tuple[str, str]]:
+def _pairs(name: str, value: str | float | bool | Sequence[str] | None) -> list[tuple[str, str]]:
     if value is None:
         return []
     if isinstance(value, bool):
         return [(name, "true" if value else "false")]
-    if isinstance(value, (str, int)):
+    if isinstance(value, (str, int, float)):
         return [(name, str(value))]
     return [(name, item) for item in value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from typing import TypeVar
 
@@ -57,13 +58,19 @@ async def failure_of_answer(call: Call[T], response: aiohttp.ClientResponse) -> 
     secret = call.headers.get("Authorization", "").removeprefix("Bearer ").encode()
     if secret:
         body = body.replace(secret, b"[redacted]")
-    return error_of(
+    failure = error_of(
         response.status,
         body[:MAX_ERROR_BODY],
         reason=response.reason,
         retry_after=retry_after,
         request_id=response.headers.get("X-Request-Id"),
     )
+    codes = call.operation.refusal_codes
+    if response.status == 503 and codes:
+        refused = failure.error.code in codes
+        outcome = Outcome.REFUSED if refused else Outcome.AMBIGUOUS
+        return dataclasses.replace(failure, outcome=outcome)
+    return failure
 
 
 def _cause(error: BaseException) -> Exception:

@@ -8,14 +8,13 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from io import FileIO
 from types import TracebackType
 from typing import TypeVar
 
 from typing_extensions import Self
 
-from prime_core.calls import Body
 from prime_core.sync import in_thread
 from prime_core.uploads import Progress, Upload
 
@@ -150,11 +149,11 @@ class PartialFile:
         if isinstance(error, LocalFailure):
             raise error.cause from None
 
-    async def receive(self, body: Body, size: int | None) -> int:
+    async def receive(self, chunks: AsyncIterable[bytes], size: int | None) -> int:
         """Takes a whole body; what an earlier attempt brought is dropped.
 
         Args:
-            body: the bytes.
+            chunks: the bytes.
             size: how many there are, if that is known.
 
         Returns:
@@ -167,7 +166,7 @@ class PartialFile:
         await _locally(self._begin)
         self._tell(done, size)
         waiting = bytearray()
-        async for chunk in body.iter_any():
+        async for chunk in chunks:
             waiting += chunk
             done += len(chunk)
             if len(waiting) >= CHUNK:

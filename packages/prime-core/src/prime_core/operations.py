@@ -69,6 +69,8 @@ class Operation:
         keyless: whether it can be called without an API key.
         key_field: body field of the idempotency key, for ``keyed`` rows.
         key_header: header of the idempotency key, for ``keyed`` rows that have it there.
+        refusal_codes: the codes by which a 503 says that the request was not processed, for
+            rows where a Retry-After alone does not say so.
         pool: ``control`` for short calls, ``stream`` for long-lived ones; neither starves
             the other.
         raw: path parameters whose slashes stay as they are, since the route takes several
@@ -86,6 +88,7 @@ class Operation:
     keyless: bool = False
     key_field: str | None = None
     key_header: str | None = None
+    refusal_codes: frozenset[str] = frozenset()
     pool: Literal["control", "stream"] = "control"
     raw: frozenset[str] = frozenset()
 

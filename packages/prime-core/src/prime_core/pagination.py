@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from prime_core.errors import APIResponseError
 
-__all__ = ["Page", "iterate_pages"]
+__all__ = ["CursorPage", "Page", "iterate_cursors", "iterate_pages"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 # A list whose items come and go all the time would otherwise be walked up and down for ever.
 MOST_TURNS = 100
@@ -76,3 +77,42 @@ async def iterate_pages(
             number += 1
         else:
             return
+
+
+class CursorPage(Protocol[T_co]):
+    """One page of a list whose pages name the next: the answers of such routes fit as they are.
+
+    Attributes:
+        items: what it holds; none at all does not mean that it is the last.
+        next_cursor: what the next page is asked for by, or None on the last one.
+    """
+
+    @property
+    def items(self) -> Sequence[T_co]: ...
+
+    @property
+    def next_cursor(self) -> str | None: ...
+
+
+async def iterate_cursors(
+    fetch: Callable[[str | None], Awaitable[CursorPage[T]]], cursor: str | None = None
+) -> AsyncIterator[T]:
+    """Yields every item of a list whose pages name the next.
+
+    Args:
+        fetch: reads the page of a cursor; None is the first. It asks by the same filters each
+            time, since a cursor is bound to them.
+        cursor: where to begin.
+
+    Raises:
+        APIResponseError: a page names itself as the next: the list would never end.
+    """
+    while True:
+        page = await fetch(cursor)
+        for item in page.items:
+            yield item
+        if page.next_cursor is None:
+            return
+        if page.next_cursor == cursor:
+            raise APIResponseError("The platform's list does not move on from a page; try later.")
+        cursor = page.next_cursor

@@ -211,7 +211,7 @@ async def download(gateway: Gateway, call: FileCall, target: PartialFile) -> Non
     async def send(left: float | None) -> int:
         async def start(access: Access) -> int:
             async def receive(status: int, body: Body) -> int:
-                return await target.receive(body, request.answer_size)
+                return await target.receive(body.iter_any(), request.answer_size)
 
             request: Call[int] = _prepare(gateway, access, call, receive, left)
             return await gateway.perform(request)

@@ -48,9 +48,35 @@ if TYPE_CHECKING:
     from prime_traces.errors import TransportError as TransportError
     from prime_traces.errors import ValidationRejectedError as ValidationRejectedError
     from prime_traces.errors import partial_upload as partial_upload
+    from prime_traces.models import EpisodeDetail as EpisodeDetail
+    from prime_traces.models import EpisodeError as EpisodeError
+    from prime_traces.models import EpisodeListPage as EpisodeListPage
+    from prime_traces.models import EpisodeSummary as EpisodeSummary
+    from prime_traces.models import EpisodeTraceAggregate as EpisodeTraceAggregate
+    from prime_traces.models import ErrorCode as ErrorCode
+    from prime_traces.models import Execution as Execution
     from prime_traces.models import FailedBatch as FailedBatch
     from prime_traces.models import LineFormat as LineFormat
+    from prime_traces.models import ModelInfo as ModelInfo
+    from prime_traces.models import NodeMessage as NodeMessage
     from prime_traces.models import PartialUpload as PartialUpload
+    from prime_traces.models import RunListPage as RunListPage
+    from prime_traces.models import RunStep as RunStep
+    from prime_traces.models import RunStepList as RunStepList
+    from prime_traces.models import RunSummary as RunSummary
+    from prime_traces.models import RunType as RunType
+    from prime_traces.models import Score as Score
+    from prime_traces.models import SearchField as SearchField
+    from prime_traces.models import TraceActivity as TraceActivity
+    from prime_traces.models import TraceCall as TraceCall
+    from prime_traces.models import TraceCallPage as TraceCallPage
+    from prime_traces.models import TraceListPage as TraceListPage
+    from prime_traces.models import TraceNode as TraceNode
+    from prime_traces.models import TraceNodePage as TraceNodePage
+    from prime_traces.models import TraceSearchCoverage as TraceSearchCoverage
+    from prime_traces.models import TraceSearchMatch as TraceSearchMatch
+    from prime_traces.models import TraceSearchPage as TraceSearchPage
+    from prime_traces.models import TraceSummary as TraceSummary
     from prime_traces.models import UploadReceipt as UploadReceipt
     from prime_traces.records import SupportsToRecord as SupportsToRecord
     from prime_traces.records import TraceRecord as TraceRecord
@@ -71,12 +97,21 @@ _EXPORTS = {
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
+    "EpisodeDetail": "prime_traces.models",
+    "EpisodeError": "prime_traces.models",
+    "EpisodeListPage": "prime_traces.models",
+    "EpisodeSummary": "prime_traces.models",
+    "EpisodeTraceAggregate": "prime_traces.models",
+    "ErrorCode": "prime_traces.models",
+    "Execution": "prime_traces.models",
     "DEFAULT_TARGET_BATCH_BYTES": "prime_traces.batches",
     "FailedBatch": "prime_traces.models",
     "ForbiddenError": "prime_core.errors",
     "InvalidRecordError": "prime_traces.errors",
     "LineFormat": "prime_traces.models",
     "LineFormatConflictError": "prime_traces.errors",
+    "ModelInfo": "prime_traces.models",
+    "NodeMessage": "prime_traces.models",
     "MAX_BATCH_BYTES": "prime_traces.batches",
     "MAX_BATCH_LINES": "prime_traces.batches",
     "MAX_LINE_BYTES": "prime_traces.batches",
@@ -89,11 +124,28 @@ _EXPORTS = {
     "RateLimitError": "prime_core.errors",
     "RecordTypeError": "prime_traces.errors",
     "RetryableAPIError": "prime_traces.errors",
+    "RunListPage": "prime_traces.models",
+    "RunStep": "prime_traces.models",
+    "RunStepList": "prime_traces.models",
+    "RunSummary": "prime_traces.models",
+    "RunType": "prime_traces.models",
+    "Score": "prime_traces.models",
+    "SearchField": "prime_traces.models",
     "ServerError": "prime_core.errors",
     "ServiceUnavailableError": "prime_traces.errors",
     "SupportsToRecord": "prime_traces.records",
     "ThrottledError": "prime_traces.errors",
+    "TraceActivity": "prime_traces.models",
+    "TraceCall": "prime_traces.models",
+    "TraceCallPage": "prime_traces.models",
+    "TraceListPage": "prime_traces.models",
+    "TraceNode": "prime_traces.models",
+    "TraceNodePage": "prime_traces.models",
     "TraceNotIndexedError": "prime_traces.errors",
+    "TraceSearchCoverage": "prime_traces.models",
+    "TraceSearchMatch": "prime_traces.models",
+    "TraceSearchPage": "prime_traces.models",
+    "TraceSummary": "prime_traces.models",
     "TraceRecord": "prime_traces.records",
     "TraceTooLargeError": "prime_traces.errors",
     "TracesAPIClient": "prime_traces._sync.api_client",

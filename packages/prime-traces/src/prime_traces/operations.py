@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from prime_core.operations import Operation
 
+# By these a 503 of the service says that it did not do what it was asked. A gateway's 503 says
+# nothing of the kind, and what may have been deleted is not deleted again: somebody may have
+# uploaded it anew.
+REFUSAL_CODES = frozenset(
+    {
+        "auth_unavailable",
+        "ingest_capacity_exceeded",
+        "ingest_unavailable",
+        "rate_limited",
+        "storage_unavailable",
+        "writer_pool_saturated",
+    }
+)
+
 # Upload
 
 UPLOAD_TRACES = Operation(
@@ -43,6 +57,7 @@ DELETE_TRACE = Operation(
     path="/api/v1/traces/{trace_id}",
     safety="unsafe",
     service="traces",
+    refusal_codes=REFUSAL_CODES,
 )
 DELETE_RUN_TRACES = Operation(
     id="delete_run_traces",
@@ -50,6 +65,7 @@ DELETE_RUN_TRACES = Operation(
     path="/api/v1/traces",
     safety="unsafe",
     service="traces",
+    refusal_codes=REFUSAL_CODES,
 )
 
 # Episodes

@@ -7,9 +7,10 @@ import gzip
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, TypeVar
 
+from raw_server import Received, Wire, response
+
 from prime_traces import UploadReceipt, iter_batches
 from prime_traces.records import encode_record
-from raw_server import Received, Wire, response
 
 T = TypeVar("T")
 

@@ -9,19 +9,17 @@ ours.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import gzip
-import inspect
 import io
 import json
 import sys
 import tarfile
-import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from vendor_support import PATIENCE, Counted, equal, methods, raises, until
 
 from prime_sandboxes import (
     APIClient,
@@ -56,56 +54,10 @@ WORKDIR /workspace
 COPY note .
 RUN tr a-z A-Z < note > loud
 """
-PATIENCE = 20.0
-
-
-class Counted:
-    """Passes calls on to an object, awaits them where that is needed, and notes their names."""
-
-    def __init__(self, wrapped: Any, calls: list[str]) -> None:
-        self._wrapped = wrapped
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self._wrapped, name)
-        if name == "volumes":
-            return Counted(member, self._calls)
-        if not callable(member):
-            return member
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            self._calls.append(f"{type(self._wrapped).__name__}.{name}")
-            outcome = member(*args, **kwargs)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
 
 
 def request(name: str, **fields: Any) -> CreateSandboxRequest:
     return CreateSandboxRequest(**{"name": name, "docker_image": "python:3.11-slim", **fields})
-
-
-def equal(seen: object, expected: object) -> None:
-    assert seen == expected, f"{seen!r} instead of {expected!r}"
-
-
-@contextlib.contextmanager
-def raises(kind: type[Exception], words: str = "") -> Iterator[None]:
-    said = None
-    try:
-        yield
-    except kind as error:
-        said = str(error)
-    assert said is not None, f"no {kind.__name__}"
-    assert words in said, said
-
-
-async def until(ask: Callable[[], Awaitable[Any]], wanted: Callable[[Any], bool]) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not wanted(answer := await ask()):
-        assert time.monotonic() < deadline, answer
-        await asyncio.sleep(0.05)
-    return answer
 
 
 async def lifecycle(client: Any) -> Sandbox:
@@ -354,13 +306,6 @@ async def use(kind: str) -> dict[str, list[str]]:
         for each in (client, Counted(bare_images, calls), Counted(api, calls)):
             await each.aclose()
     return {"calls": calls, "offered": [name for each in offered for name in methods(each)]}
-
-
-def methods(offered: Any) -> list[str]:
-    """The public methods of a class, or of an object's."""
-    cls = offered if inspect.isclass(offered) else type(offered)
-    members = inspect.getmembers(cls, inspect.isfunction)
-    return [f"{cls.__name__}.{name}" for name, _ in members if not name.startswith("_")]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ class AsyncInferenceResource:
     def __init__(self, client: AsyncAPIClient) -> None:
         self._client = client
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._client!r})"
+
     @property
     def client(self) -> AsyncAPIClient:
         """The connections, to share with other clients."""

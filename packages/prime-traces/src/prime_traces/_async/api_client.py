@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,16 +16,16 @@ from prime_core.config import Config
 from prime_core.contents import bytes_upload
 from prime_core.decoding import model_reader, read_object
 from prime_core.encoding import Query
-from prime_core.errors import APIError
+from prime_core.errors import APIError, rebuilt
 from prime_core.operations import Operation, unnamed_operation
 from prime_core.streams import OpenStream
 from prime_core.sync import in_thread
 from prime_core.uploads import multipart
 from prime_traces.compression import compressed
-from prime_traces.errors import typed
+from prime_traces.errors import AmbiguousDeleteError, typed
 from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat, UploadReceipt
-from prime_traces.operations import UPLOAD_TRACES
+from prime_traces.operations import REFUSAL_CODES, UPLOAD_TRACES
 
 __all__ = ["AsyncTracesAPIClient"]
 
@@ -181,6 +182,22 @@ class AsyncTracesAPIClient:
         operation = unnamed_operation("GET", endpoint, "safe", "traces")
         return await self._perform(self._transport.prepare(operation, read_object, query=params))
 
+    async def delete(self, endpoint: str, params: Query | None = None) -> None:
+        """Deletes at a route; it is sent once, unless it surely was not processed.
+
+        Args:
+            endpoint: the path below ``/api/v1``, percent-encoded.
+            params: query parameters; None leaves one out, a list repeats its key.
+
+        Raises:
+            AmbiguousDeleteError: no answer says whether it was done.
+            NotFoundError: there is nothing of the kind, or there is no more.
+            APIError: any other failure.
+            ValueError: an endpoint that is no encoded path.
+        """
+        operation = unnamed_operation("DELETE", endpoint, "unsafe", "traces")
+        await self._delete(replace(operation, refusal_codes=REFUSAL_CODES), query=params)
+
     async def stream_bytes(
         self, endpoint: str, params: Query | None = None
     ) -> AsyncIterator[bytes]:
@@ -214,6 +231,23 @@ class AsyncTracesAPIClient:
             operation, model_reader(response), path, query, timeout=timeout
         )
         return await self._perform(call)
+
+    async def _delete(
+        self,
+        operation: Operation,
+        path: Mapping[str, str] | None = None,
+        query: Query | None = None,
+    ) -> None:
+        call = self._transport.prepare(operation, read_object, path, query)
+        try:
+            await self._perform(call)
+        except APIError as error:
+            if not call.ambiguous:
+                raise
+            failure = rebuilt(AmbiguousDeleteError, error)
+        else:
+            return
+        raise failure
 
     async def _open(
         self,

@@ -8,12 +8,24 @@ from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_traces._async.api_client import AsyncTracesAPIClient
+from prime_traces._async.episodes import AsyncEpisodeQueries
+from prime_traces._async.nodes import AsyncTraceIndex
+from prime_traces._async.runs import AsyncRunQueries
+from prime_traces._async.search import AsyncTraceSearch
+from prime_traces._async.traces import AsyncTraceQueries
 from prime_traces._async.uploads import AsyncTracesUploads
 
 __all__ = ["AsyncTracesClient"]
 
 
-class AsyncTracesClient(AsyncTracesUploads):
+class AsyncTracesClient(
+    AsyncTracesUploads,
+    AsyncTraceQueries,
+    AsyncTraceIndex,
+    AsyncEpisodeQueries,
+    AsyncRunQueries,
+    AsyncTraceSearch,
+):
     """Uploads traces and episodes, finds them again, and deletes them.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
@@ -75,4 +87,5 @@ class AsyncTracesClient(AsyncTracesUploads):
 
     async def aclose(self) -> None:
         """Closes the connections; shared ones are closed by the last client that uses them."""
+        self._close_schedules()
         await self._api.aclose()

@@ -120,6 +120,21 @@ class TracesAPIClient(Facade[AsyncTracesAPIClient]):
         """
         return run(self._async.get_json(endpoint, params))
 
+    def delete(self, endpoint: str, params: Query | None = None) -> None:
+        """Deletes at a route; it is sent once, unless it surely was not processed.
+
+        Args:
+            endpoint: the path below ``/api/v1``, percent-encoded.
+            params: query parameters; None leaves one out, a list repeats its key.
+
+        Raises:
+            AmbiguousDeleteError: no answer says whether it was done.
+            NotFoundError: there is nothing of the kind, or there is no more.
+            APIError: any other failure.
+            ValueError: an endpoint that is no encoded path.
+        """
+        run(self._async.delete(endpoint, params))
+
     def stream_bytes(self, endpoint: str, params: Query | None = None) -> Iterator[bytes]:
         """Reads an answer of any size in chunks, as they arrive.
 

@@ -11,12 +11,19 @@ from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 from prime_traces._async.traces_client import AsyncTracesClient
 from prime_traces._sync.api_client import TracesAPIClient
+from prime_traces._sync.episodes import EpisodeQueries
+from prime_traces._sync.nodes import TraceIndex
+from prime_traces._sync.runs import RunQueries
+from prime_traces._sync.search import TraceSearch
+from prime_traces._sync.traces import TraceQueries
 from prime_traces._sync.uploads import TracesUploads
 
 __all__ = ["TracesClient"]
 
 
-class TracesClient(TracesUploads):
+class TracesClient(
+    TracesUploads, TraceQueries, TraceIndex, EpisodeQueries, RunQueries, TraceSearch
+):
     """Uploads traces and episodes, finds them again, and deletes them.
 
     Use it as a context manager, or close it with `close`. It works on any number of event

@@ -36,9 +36,6 @@ class AsyncTrainClient(AsyncTrainResource):
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._client!r})"
-
     async def __aenter__(self) -> Self:
         return self
 
