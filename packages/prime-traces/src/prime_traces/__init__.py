@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import ValidationError as ValidationError
     from prime_traces._async.api_client import AsyncTracesAPIClient as AsyncTracesAPIClient
+    from prime_traces._async.spool import AsyncTraceSpool as AsyncTraceSpool
     from prime_traces._async.traces_client import AsyncTracesClient as AsyncTracesClient
     from prime_traces._sync.api_client import TracesAPIClient as TracesAPIClient
+    from prime_traces._sync.spool import TraceSpool as TraceSpool
     from prime_traces._sync.traces_client import TracesClient as TracesClient
     from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES as DEFAULT_TARGET_BATCH_BYTES
     from prime_traces.batches import MAX_BATCH_BYTES as MAX_BATCH_BYTES
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
     from prime_traces.errors import RecordTypeError as RecordTypeError
     from prime_traces.errors import RetryableAPIError as RetryableAPIError
     from prime_traces.errors import ServiceUnavailableError as ServiceUnavailableError
+    from prime_traces.errors import SpoolClosedError as SpoolClosedError
+    from prime_traces.errors import SpoolError as SpoolError
+    from prime_traces.errors import SpoolFullError as SpoolFullError
+    from prime_traces.errors import SpoolLockedError as SpoolLockedError
+    from prime_traces.errors import SpoolWriteError as SpoolWriteError
     from prime_traces.errors import ThrottledError as ThrottledError
     from prime_traces.errors import TraceNotIndexedError as TraceNotIndexedError
     from prime_traces.errors import TraceTooLargeError as TraceTooLargeError
@@ -80,6 +87,7 @@ if TYPE_CHECKING:
     from prime_traces.models import UploadReceipt as UploadReceipt
     from prime_traces.records import SupportsToRecord as SupportsToRecord
     from prime_traces.records import TraceRecord as TraceRecord
+    from prime_traces.spool.status import SpoolStats as SpoolStats
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -89,6 +97,7 @@ _EXPORTS = {
     "APITimeoutError": "prime_core.errors",
     "AmbiguousDeleteError": "prime_traces.errors",
     "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncTraceSpool": "prime_traces._async.spool",
     "AsyncTracesAPIClient": "prime_traces._async.api_client",
     "AsyncTracesClient": "prime_traces._async.traces_client",
     "BadRequestError": "prime_core.errors",
@@ -133,6 +142,12 @@ _EXPORTS = {
     "SearchField": "prime_traces.models",
     "ServerError": "prime_core.errors",
     "ServiceUnavailableError": "prime_traces.errors",
+    "SpoolClosedError": "prime_traces.errors",
+    "SpoolError": "prime_traces.errors",
+    "SpoolFullError": "prime_traces.errors",
+    "SpoolLockedError": "prime_traces.errors",
+    "SpoolStats": "prime_traces.spool.status",
+    "SpoolWriteError": "prime_traces.errors",
     "SupportsToRecord": "prime_traces.records",
     "ThrottledError": "prime_traces.errors",
     "TraceActivity": "prime_traces.models",
@@ -147,6 +162,7 @@ _EXPORTS = {
     "TraceSearchPage": "prime_traces.models",
     "TraceSummary": "prime_traces.models",
     "TraceRecord": "prime_traces.records",
+    "TraceSpool": "prime_traces._sync.spool",
     "TraceTooLargeError": "prime_traces.errors",
     "TracesAPIClient": "prime_traces._sync.api_client",
     "TracesClient": "prime_traces._sync.traces_client",

@@ -28,6 +28,11 @@ __all__ = [
     "RecordTypeError",
     "RetryableAPIError",
     "ServiceUnavailableError",
+    "SpoolClosedError",
+    "SpoolError",
+    "SpoolFullError",
+    "SpoolLockedError",
+    "SpoolWriteError",
     "ThrottledError",
     "TraceNotIndexedError",
     "TraceTooLargeError",
@@ -133,6 +138,26 @@ class ServiceUnavailableError(RetryableAPIError, ServerError):
 
 class AmbiguousDeleteError(APIError):
     """A delete may have been done or not: read what it was about before you delete again."""
+
+
+class SpoolError(PrimeError):
+    """A spool can't do what it was asked for; what it has confirmed is safe."""
+
+
+class SpoolFullError(SpoolError):
+    """There is no room for the record: the spool's limit is reached, or the disk is full."""
+
+
+class SpoolWriteError(SpoolError):
+    """The disk failed, and the record is not safe."""
+
+
+class SpoolLockedError(SpoolError):
+    """Another spool, in this process or another, uses the directory."""
+
+
+class SpoolClosedError(SpoolError):
+    """The spool is closed; make another one in its directory."""
 
 
 _CLASSES: dict[int, type[APIError]] = {
