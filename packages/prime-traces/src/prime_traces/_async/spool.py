@@ -19,6 +19,7 @@ from prime_core.sync import across, loop_thread
 from prime_traces._async.api_client import AsyncTracesAPIClient
 from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES, MAX_BATCH_BYTES, MAX_LINE_BYTES
 from prime_traces.errors import SpoolClosedError, SpoolError, TraceTooLargeError
+from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat
 from prime_traces.record_checks import check_line
 from prime_traces.records import SupportsToRecord, encode_record
@@ -100,13 +101,14 @@ class AsyncTraceSpool:
             raise ValueError(f"segment_bytes is from 1 to {MAX_BATCH_BYTES}, not {segment_bytes!r}")
         if max_bytes is not None and max_bytes < 1:
             raise ValueError(f"max_bytes is at least 1, or None, not {max_bytes!r}")
+        upload_metadata(schema_version, context)  # refuses what it can't be made of
         # A user of the same connections: whoever closes last closes them.
         self._api = AsyncTracesAPIClient(client=client if api_client is None else api_client.client)
         team = self._api.client.config.team_id or ""
         self._line_format = LineFormat(line_format)
         self._settings = SpoolSettings(
             directory=os.path.abspath(directory),
-            header=Header(self._line_format, schema_version, _labels(context), team),
+            header=Header(self._line_format, schema_version, dict(context or {}), team),
             fsync=fsync,
             max_bytes=max_bytes,
             segment_bytes=segment_bytes,
@@ -301,11 +303,3 @@ def _number(name: str, value: object, what: str, *, least: float | None = None) 
         bound = "above 0" if least is None else f"from {least:g}"
         raise ValueError(f"{name} is {what}, {bound}, not {value!r}")
     return float(value)
-
-
-def _labels(context: Mapping[str, str] | None) -> dict[str, str]:
-    labels = dict(context or {})
-    for key, value in labels.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"context maps strings to strings, not {key!r} to {value!r}")
-    return labels

@@ -1,0 +1,76 @@
+"""Records for spools, and what a platform has stored of them."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from prime_local import LocalPlatform
+
+StartPlatform = Callable[..., Awaitable[LocalPlatform]]
+
+
+def trace(identity: str, text: str = "hello", **fields: Any) -> dict[str, Any]:
+    """A record that the platform takes."""
+    return {
+        "id": identity,
+        "timing": {"start": time.time()},
+        "nodes": [{"message": {"role": "user", "content": text}}],
+        **fields,
+    }
+
+
+class Stored:
+    """The traces service of a platform with a data directory.
+
+    Args:
+        platform: the platform.
+        data_dir: its directory.
+    """
+
+    def __init__(self, platform: LocalPlatform, data_dir: Path) -> None:
+        self.platform = platform
+        self._data_dir = data_dir
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self._data_dir / "traces.sqlite3")
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def ids(self) -> Counter[str]:
+        """How many copies there are of each trace."""
+        return Counter(row[0] for row in self._rows("SELECT trace_id FROM traces"))
+
+    def in_order(self) -> list[str]:
+        """The traces in the order in which they were stored."""
+        return [row[0] for row in self._rows("SELECT trace_id FROM traces ORDER BY id")]
+
+    def contexts(self) -> dict[str, str]:
+        """The context of each trace, as JSON."""
+        return dict(self._rows("SELECT trace_id, context FROM traces"))
+
+    def episodes(self) -> list[str]:
+        return [row[0] for row in self._rows("SELECT episode_id FROM episodes ORDER BY id")]
+
+    def uploads(self) -> int:
+        """How many uploads were stored."""
+        [(count,)] = self._rows("SELECT COUNT(*) FROM uploads")
+        return int(count)
+
+    @property
+    def requests(self) -> int:
+        """How many uploads were asked for."""
+        return self.platform.ledger()["requests"].get("upload_traces", 0)
+
+
+def waiting(directory: Path) -> list[str]:
+    """The names of the segments in a spool's directory."""
+    names = itertools.chain(directory.glob("*.open"), directory.glob("*.sealed"))
+    return sorted(path.name for path in names)
