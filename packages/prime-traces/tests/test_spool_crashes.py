@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from prime_local import FaultRule
+from prime_traces import AsyncTraceSpool
 from spools import Stored, waiting
 
-from prime_traces import AsyncTraceSpool
+from prime_local import FaultRule
 
 KILLS = 50
 WRITER = Path(__file__).parent / "support" / "spool_writer.py"
@@ -46,8 +46,8 @@ async def test_no_confirmed_record_is_lost_or_doubled_by_kills_and_faults(
     stored: Stored, tmp_path: Path, fsync: str
 ) -> None:
     stored.platform.add_faults(
-        FaultRule(operation="upload_traces", probability=0.05, reset="before", seed=1),
-        FaultRule(operation="upload_traces", probability=0.05, reset="after", seed=2),
+        FaultRule(operation="upload_traces", probability=0.05, reset="before_commit", seed=1),
+        FaultRule(operation="upload_traces", probability=0.05, reset="after_commit", seed=2),
     )
     directory = tmp_path / "spool"
     writer = await asyncio.create_subprocess_exec(

@@ -11,8 +11,9 @@ import os
 import sys
 import time
 
-from prime_core._async.api_client import AsyncAPIClient
 from prime_traces import AsyncTraceSpool
+
+from prime_core._async.api_client import AsyncAPIClient
 
 WRITERS = 4
 

@@ -90,6 +90,7 @@ class SegmentWriter:
         self._queue: queue.SimpleQueue[Append | Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
+        self._header_size = framed_size(header.encode())
         self._segment: OpenSegment | None = None
         self._parked: deque[Append] = deque()
         self._settled: list[tuple[Append, SpoolError | None]] = []
@@ -224,10 +225,7 @@ class SegmentWriter:
             except (SpoolError, OSError) as error:
                 self._commit(together)
                 together, size, body = [], 0, 0
-                if isinstance(error, SpoolFullError):
-                    with contextlib.suppress(OSError):
-                        self._seal()  # uploaded now, it makes room
-                self._hold_or_refuse(work, error)
+                self._refuse([work], error)
                 continue
             together.append(work)
             size += need
@@ -259,7 +257,7 @@ class SegmentWriter:
             self._segment = OpenSegment.create(self._folder.path, place, self._header)
 
     def _check_room(self, size: int) -> None:
-        used = self._folder.used + (self._segment.size if self._segment else 0)
+        used = self._folder.used + (self._segment.size if self._segment else self._header_size)
         if self._max_bytes is not None and used + size > self._max_bytes:
             raise SpoolFullError(
                 f"{self._folder.path} holds {used:,} bytes, and {size:,} more would pass its "
@@ -275,8 +273,7 @@ class SegmentWriter:
         try:
             segment.add([work.line for work in together], sync=self._fsync == "always")
         except OSError as error:
-            for work in together:
-                self._hold_or_refuse(work, error)
+            self._refuse(together, error)
             return
         if self._fsync != "always" and self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
@@ -285,20 +282,26 @@ class SegmentWriter:
         if fresh:
             self._changed()
 
-    def _hold_or_refuse(self, work: Append, error: SpoolError | OSError) -> None:
-        if isinstance(error, OSError):
-            error = self._typed(error)
-        with self._lock:
-            parked = work.patient and isinstance(error, SpoolFullError)
-            work.taken = not parked
-        if parked:
-            self._parked.append(work)
+    def _refuse(self, works: list[Append], error: SpoolError | OSError) -> None:
+        """Tells callers that their records were not written, or lets the patient ones wait."""
+        cls: type[SpoolError]
+        if isinstance(error, SpoolError):
+            cls, message = type(error), str(error)
         else:
-            self._settled.append((work, error))
-
-    def _typed(self, error: OSError) -> SpoolError:
-        cls = SpoolFullError if error.errno in _DISK_FULL else SpoolWriteError
-        return cls(f"the record can't be written to {self._folder.path}: {error.strerror}")
+            cls = SpoolFullError if error.errno in _DISK_FULL else SpoolWriteError
+            message = f"the record can't be written to {self._folder.path}: {error.strerror}"
+        full = cls is SpoolFullError
+        if full:
+            with contextlib.suppress(OSError):
+                self._seal()  # once it is uploaded there is room
+        for work in works:
+            with self._lock:
+                parked = work.patient and full
+                work.taken = not parked
+            if parked:
+                self._parked.append(work)
+            else:
+                self._settled.append((work, cls(message)))
 
     def _unpark(self) -> None:
         parked, self._parked = list(self._parked), deque()
