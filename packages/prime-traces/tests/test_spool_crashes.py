@@ -48,6 +48,8 @@ async def test_no_confirmed_record_is_lost_or_doubled_by_kills_and_faults(
     stored.platform.add_faults(
         FaultRule(operation="upload_traces", probability=0.05, reset="before_commit", seed=1),
         FaultRule(operation="upload_traces", probability=0.05, reset="after_commit", seed=2),
+        # Kills come between the commit and the receipt, too.
+        FaultRule(operation="upload_traces", probability=0.2, delay_after=0.1, seed=3),
     )
     directory = tmp_path / "spool"
     writer = await asyncio.create_subprocess_exec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sqlite3
 import time
@@ -68,6 +69,14 @@ class Stored:
     def requests(self) -> int:
         """How many uploads were asked for."""
         return self.platform.ledger()["requests"].get("upload_traces", 0)
+
+    async def requested(self) -> None:
+        """Returns once an upload was asked for."""
+        for _ in range(1000):
+            if self.requests:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("nothing was uploaded")
 
 
 def waiting(directory: Path) -> list[str]:
