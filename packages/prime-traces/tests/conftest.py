@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from environment import clean_environment as clean_environment
 from raw_server import RawServer
+from spools import arrived as arrived
 
 from prime_local import LocalPlatform
 from prime_traces import AsyncTracesClient, TracesClient

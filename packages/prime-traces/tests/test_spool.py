@@ -23,26 +23,28 @@ from prime_traces import (
     TraceSpool,
 )
 from prime_traces.errors import InvalidRecordError
-from spools import Stored, trace, waiting
+from spools import Arrived, trace, waiting
 
 from prime_local import FaultRule
 
 
-async def test_what_is_appended_arrives_and_leaves_the_disk(stored: Stored, tmp_path: Path) -> None:
+async def test_what_is_appended_arrives_and_leaves_the_disk(
+    arrived: Arrived, tmp_path: Path
+) -> None:
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         for number in range(5):
             await spool.append(trace(f"t{number}"))
         assert await spool.flush()
-        assert stored.in_order() == [f"t{number}" for number in range(5)]
+        assert arrived.in_order() == [f"t{number}" for number in range(5)]
         stats = spool.stats
     assert (stats.appended, stats.uploaded, stats.pending) == (5, 5, 0)
     assert waiting(tmp_path / "spool") == []
-    assert stored.requests == 1
+    assert arrived.requests == 1
     assert spool.state == "closed"
 
 
 async def test_mappings_objects_and_lines_of_bytes_are_records(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     class Rollout:
         def to_record(self) -> dict[str, Any]:
@@ -53,7 +55,7 @@ async def test_mappings_objects_and_lines_of_bytes_are_records(
         await spool.append(Rollout())
         await spool.append(json.dumps(trace("without line feed")).encode())
         await spool.append(json.dumps(trace("with line feed")).encode() + b"\n")
-    assert stored.in_order() == ["mapping", "object", "without line feed", "with line feed"]
+    assert arrived.in_order() == ["mapping", "object", "without line feed", "with line feed"]
 
 
 @pytest.mark.parametrize(
@@ -68,35 +70,35 @@ async def test_mappings_objects_and_lines_of_bytes_are_records(
     ],
 )
 async def test_what_is_no_record_is_refused_before_it_is_written(
-    stored: Stored, tmp_path: Path, record: Any, error: type[Exception]
+    arrived: Arrived, tmp_path: Path, record: Any, error: type[Exception]
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         with pytest.raises(error):
             await spool.append(record)
         assert spool.stats.appended == 0
-    assert stored.requests == 0
+    assert arrived.requests == 0
 
 
 async def test_episodes_and_traces_of_two_spools_in_one_directory_keep_their_format_and_context(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=500))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500))
     directory = tmp_path / "spool"
     first = AsyncTraceSpool(directory, line_format=LineFormat.EPISODE, context={"run": "one"})
     await first.append({"id": "episode", "traces": [trace("member")]})
     assert (await first.aclose(timeout=0.1)).pending == 1
-    stored.platform.clear_faults()
+    arrived.platform.clear_faults()
     async with AsyncTraceSpool(directory, context={"run": "two"}) as second:
         await second.append(trace("alone"))
         assert await second.flush()
-    assert stored.episodes() == ["episode"]
-    assert stored.contexts() == {"member": '{"run": "one"}', "alone": '{"run": "two"}'}
+    assert arrived.episodes() == ["episode"]
+    assert arrived.contexts() == {"member": '{"run": "one"}', "alone": '{"run": "two"}'}
 
 
 async def test_what_is_left_at_the_end_is_said_and_goes_on_with_the_next_spool(
-    stored: Stored, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    arrived: Arrived, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=503))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=503))
     directory = tmp_path / "spool"
     spool = AsyncTraceSpool(directory)
     for number in range(3):
@@ -105,19 +107,19 @@ async def test_what_is_left_at_the_end_is_said_and_goes_on_with_the_next_spool(
     left = await spool.aclose(timeout=0.1)
     assert (left.pending, left.uploaded, left.state) == (3, 0, "closed")
     assert f"3 records stay in {directory}" in caplog.text
-    stored.platform.clear_faults()
+    arrived.platform.clear_faults()
     async with AsyncTraceSpool(directory) as spool:
         assert spool.stats.pending == 3
         assert await spool.flush()
-    assert stored.in_order() == ["t0", "t1", "t2"]
+    assert arrived.in_order() == ["t0", "t1", "t2"]
 
 
 async def test_records_go_on_under_resets_throttles_and_outages_and_arrive_once(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     now = {"Retry-After": "0"}
     often = FaultRule(operation="upload_traces", probability=0.1)
-    stored.platform.add_faults(
+    arrived.platform.add_faults(
         dataclasses.replace(often, seed=1, reset="before_commit"),
         dataclasses.replace(often, seed=2, reset="after_commit"),
         dataclasses.replace(often, seed=3, status=503, headers=now),
@@ -128,48 +130,48 @@ async def test_records_go_on_under_resets_throttles_and_outages_and_arrive_once(
         for start in range(0, 300, 50):
             await asyncio.gather(*(spool.append(trace(f"t{start + n}")) for n in range(50)))
         assert await spool.flush()
-    assert stored.ids() == {f"t{number}": 1 for number in range(300)}
-    assert stored.uploads() < stored.requests
+    assert arrived.ids() == {f"t{number}": 1 for number in range(300)}
+    assert arrived.uploads() < arrived.requests
 
 
 async def test_a_record_waits_no_longer_for_others_than_it_may(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool", max_delay=0.2) as spool:
         await spool.append(trace("first"))
         await spool.append(trace("second"))
-        assert stored.requests == 0
+        assert arrived.requests == 0
         await asyncio.sleep(0.7)
-        assert stored.uploads() == 1
-    assert stored.in_order() == ["first", "second"]
+        assert arrived.uploads() == 1
+    assert arrived.in_order() == ["first", "second"]
 
 
 async def test_both_copies_of_a_trace_in_one_segment_arrive_the_later_last(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool", max_delay=60) as spool:
         for number in range(8):
             await spool.append(trace(f"t{number % 3}", f"text {number}"))
         assert await spool.flush()
         assert spool.stats.rejected == 0
-    assert stored.ids() == {"t0": 3, "t1": 3, "t2": 2}
-    assert stored.in_order() == [f"t{number % 3}" for number in range(8)]
+    assert arrived.ids() == {"t0": 3, "t1": 3, "t2": 2}
+    assert arrived.in_order() == [f"t{number % 3}" for number in range(8)]
 
 
 async def test_the_same_bytes_in_two_segments_are_one_upload(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     record = trace("same")
     async with AsyncTraceSpool(tmp_path / "spool", segment_bytes=1) as spool:
         await spool.append(record)
         await spool.append(record)
         assert await spool.flush()
-    assert stored.ids() == {"same": 1}
-    assert stored.requests == 2
+    assert arrived.ids() == {"same": 1}
+    assert arrived.requests == 2
 
 
 async def test_a_refused_record_is_set_aside_with_its_reason_and_the_others_go_on(
-    stored: Stored, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    arrived: Arrived, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory = tmp_path / "spool"
     async with AsyncTraceSpool(directory, max_delay=60, context={"run": "one"}) as spool:
@@ -181,7 +183,7 @@ async def test_a_refused_record_is_set_aside_with_its_reason_and_the_others_go_o
         assert await spool.flush()
         stats = spool.stats
     assert (stats.uploaded, stats.rejected, stats.pending) == (7, 2, 0)
-    assert stored.in_order() == [f"t{number}" for number in range(9) if number not in (2, 7)]
+    assert arrived.in_order() == [f"t{number}" for number in range(9) if number not in (2, 7)]
     set_aside = list((directory / "rejected").glob("*.jsonl"))
     assert {json.loads(path.read_text())["id"] for path in set_aside} == {"t2", "t7"}
     reason = json.loads(set_aside[0].with_suffix(".json").read_text())
@@ -189,17 +191,17 @@ async def test_a_refused_record_is_set_aside_with_its_reason_and_the_others_go_o
     assert reason["context"] == {"run": "one"}
     assert str(set_aside[0]) in caplog.text
 
-    requests = stored.requests
+    requests = arrived.requests
     async with AsyncTraceSpool(directory) as spool:  # does not send them again, nor forget them
         assert await spool.flush()
         await spool.append(trace("later", timing={"start": 4e9}))
         assert await spool.flush()
-    assert stored.requests == requests + 1
+    assert arrived.requests == requests + 1
     assert len(list((directory / "rejected").glob("*.jsonl"))) == 3
 
 
 async def test_bytes_that_are_stored_as_another_format_are_set_aside(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     record = {"id": "both", "timing": {"start": trace("")["timing"]["start"]}, "traces": []}
     async with AsyncTraceSpool(tmp_path / "one", line_format="episode") as spool:
@@ -213,23 +215,23 @@ async def test_bytes_that_are_stored_as_another_format_are_set_aside(
 
 
 async def test_records_of_another_team_are_not_uploaded_to_this_one(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=503))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=503))
     async with AsyncTracesAPIClient(team_id="red") as red:
         spool = AsyncTraceSpool(tmp_path / "spool", red)
         await spool.append(trace("secret"))
         await spool.aclose(timeout=0)
-    stored.platform.clear_faults()
+    arrived.platform.clear_faults()
     async with AsyncTracesAPIClient(team_id="blue") as blue:
         other = AsyncTraceSpool(tmp_path / "spool", blue)
         with pytest.raises(SpoolError, match="the team 'red'"):
             await other.append(trace("mine"))
         await other.aclose()
-    assert stored.ids() == {}
+    assert arrived.ids() == {}
 
 
-async def test_one_spool_serves_many_event_loops_at_once(stored: Stored, tmp_path: Path) -> None:
+async def test_one_spool_serves_many_event_loops_at_once(arrived: Arrived, tmp_path: Path) -> None:
     spool = AsyncTraceSpool(tmp_path / "spool")
 
     async def append(name: str) -> None:
@@ -243,11 +245,11 @@ async def test_one_spool_serves_many_event_loops_at_once(stored: Stored, tmp_pat
     for thread in threads:
         await asyncio.to_thread(thread.join)
     await spool.aclose()
-    assert stored.ids() == {f"{name}-{n}": 1 for name in "abc" for n in range(20)}
+    assert arrived.ids() == {f"{name}-{n}": 1 for name in "abc" for n in range(20)}
 
 
 async def test_the_sync_spool_makes_its_own_client_or_shares_one(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     def work() -> None:
         with TraceSpool(tmp_path / "own") as spool:
@@ -261,22 +263,22 @@ async def test_the_sync_spool_makes_its_own_client_or_shares_one(
             assert spool.close().uploaded == 1
 
     await asyncio.to_thread(work)
-    assert stored.in_order() == ["own", "shared"]
+    assert arrived.in_order() == ["own", "shared"]
 
 
 async def test_a_client_that_is_shared_works_on_after_the_spool(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     async with AsyncTracesClient() as client:
         async with AsyncTraceSpool(tmp_path / "spool", client.api_client) as spool:
             await spool.append(trace("one"))
         async with AsyncTraceSpool(tmp_path / "spool", client=client.api_client.client) as spool:
             await spool.append(trace("two"))
-    assert stored.in_order() == ["one", "two"]
+    assert arrived.in_order() == ["one", "two"]
 
 
 async def test_a_closed_spool_takes_nothing_and_closes_again(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     spool = AsyncTraceSpool(tmp_path / "spool")
     await spool.append(trace("one"))
@@ -288,14 +290,14 @@ async def test_a_closed_spool_takes_nothing_and_closes_again(
         await spool.flush()
 
 
-async def test_a_spool_that_was_never_used_touches_nothing(home: Path, tmp_path: Path) -> None:
+async def test_a_spool_that_was_never_used_touches_nothing(tmp_path: Path) -> None:
     spool = AsyncTraceSpool(tmp_path / "spool", AsyncTracesAPIClient("key"))
     assert (await spool.aclose()).state == "closed"
     assert not (tmp_path / "spool").exists()
 
 
 async def test_a_forgotten_spool_is_warned_of(
-    stored: Stored, tmp_path: Path, recwarn: pytest.WarningsRecorder
+    arrived: Arrived, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     spool = AsyncTraceSpool(tmp_path / "spool")
     await spool.append(trace("one"))
@@ -305,7 +307,7 @@ async def test_a_forgotten_spool_is_warned_of(
     await spool.aclose()
 
 
-def test_a_spool_does_not_pickle(home: Path, tmp_path: Path) -> None:
+def test_a_spool_does_not_pickle(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="another directory"):
         pickle.dumps(AsyncTraceSpool(tmp_path, AsyncTracesAPIClient("key")))
 
@@ -324,13 +326,13 @@ def test_a_spool_does_not_pickle(home: Path, tmp_path: Path) -> None:
     ids=str,
 )
 def test_arguments_out_of_range_are_refused_at_once(
-    home: Path, tmp_path: Path, options: dict[str, Any]
+    tmp_path: Path, options: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match=next(iter(options)).split("_")[-1]):
         AsyncTraceSpool(tmp_path, AsyncTracesAPIClient("key"), **options)
 
 
-def test_a_client_of_another_kind_is_refused(home: Path, tmp_path: Path) -> None:
+def test_a_client_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="api_client"):
         AsyncTraceSpool(tmp_path, AsyncTracesClient(api_key="key"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="context"):

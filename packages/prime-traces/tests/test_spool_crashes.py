@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from prime_traces import AsyncTraceSpool
-from spools import Stored, waiting
+from spools import Arrived, waiting
 
 from prime_local import FaultRule
 
@@ -43,9 +43,9 @@ async def confirmed_until_killed(writer: asyncio.subprocess.Process, name: str) 
 
 @pytest.mark.parametrize("fsync", ["always", "0.05"])
 async def test_no_confirmed_record_is_lost_or_doubled_by_kills_and_faults(
-    stored: Stored, tmp_path: Path, fsync: str
+    arrived: Arrived, tmp_path: Path, fsync: str
 ) -> None:
-    stored.platform.add_faults(
+    arrived.platform.add_faults(
         FaultRule(operation="upload_traces", probability=0.05, reset="before_commit", seed=1),
         FaultRule(operation="upload_traces", probability=0.05, reset="after_commit", seed=2),
         # Kills come between the commit and the receipt, too.
@@ -67,12 +67,12 @@ async def test_no_confirmed_record_is_lost_or_doubled_by_kills_and_faults(
     async with AsyncTraceSpool(directory) as spool:
         assert await spool.flush()
         assert spool.stats.rejected == 0
-    copies = stored.ids()
+    copies = arrived.ids()
     assert set(confirmed) <= set(copies)
     assert set(copies.values()) == {1}
     # The kills came in the middle of it.
     assert interrupted > 5
-    assert stored.uploads() > 5
+    assert arrived.uploads() > 5
     assert len(confirmed) > 500
     assert list((directory / "rejected").glob("*.json")) == []
-    print(len(confirmed), len(copies), interrupted, stored.uploads())
+    print(len(confirmed), len(copies), interrupted, arrived.uploads())

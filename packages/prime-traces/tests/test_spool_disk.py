@@ -25,7 +25,7 @@ from prime_traces import (
 from prime_traces.spool.folder import Reason, SpoolFolder
 from prime_traces.spool.framing import Header, framed_size, scan
 from prime_traces.spool.segments import OpenSegment, Place
-from spools import Stored, trace, waiting
+from spools import Arrived, trace, waiting
 
 from prime_local import FaultRule
 
@@ -134,31 +134,31 @@ def test_a_crash_while_a_refused_segment_is_cut_leaves_the_one_or_the_others(
 
 
 async def test_a_segment_that_the_disk_changed_is_set_aside_and_never_sent(
-    stored: Stored, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    arrived: Arrived, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=500))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500))
     directory = tmp_path / "spool"
     spool = AsyncTraceSpool(directory, segment_bytes=1)
     await spool.append(trace("damaged"))
     await spool.append(trace("whole"))
     await spool.aclose(timeout=0)
-    stored.platform.clear_faults()
+    arrived.platform.clear_faults()
     first = directory / waiting(directory)[0]
     data = bytearray(first.read_bytes())
     data[-5] ^= 1
     first.write_bytes(data)
     async with AsyncTraceSpool(directory) as spool:
         assert await spool.flush()
-    assert stored.ids() == {"whole": 1}
+    assert arrived.ids() == {"whole": 1}
     [path] = (directory / "rejected").glob("*.damaged")
     assert path.read_bytes() == data
     assert str(path) in caplog.text
 
 
 async def test_the_directory_has_a_limit_and_room_again_after_an_upload(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=500))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500))
     spool = AsyncTraceSpool(tmp_path / "spool", max_bytes=20_000, max_delay=0)
     async with spool:
         taken = await fill(spool, 500, "limit of 20,000")
@@ -171,12 +171,12 @@ async def test_the_directory_has_a_limit_and_room_again_after_an_upload(
         patient = asyncio.create_task(spool.append(trace("patient", "x" * 500), wait=20))
         await asyncio.sleep(0.1)
         assert not patient.done()
-        stored.platform.clear_faults()
+        arrived.platform.clear_faults()
         await patient
         assert await spool.flush()
         with pytest.raises(SpoolFullError):  # at once: it will never fit
             await spool.append(trace("huge", "x" * 30_000), wait=20)
-    assert stored.ids() == {"patient": 1, **{f"t{n}": 1 for n in range(taken)}}
+    assert arrived.ids() == {"patient": 1, **{f"t{n}": 1 for n in range(taken)}}
 
 
 async def fill(spool: AsyncTraceSpool, size: int, why: str) -> int:
@@ -229,7 +229,7 @@ asyncio.run(main())
 
 
 async def test_a_write_that_hits_a_limit_is_refused_and_takes_nothing_with_it(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     directory = tmp_path / "spool"
     done = await asyncio.to_thread(run_on_small_disk, FILL_FILE, directory)
@@ -238,7 +238,7 @@ async def test_a_write_that_hits_a_limit_is_refused_and_takes_nothing_with_it(
     assert 20 < count < 30
     async with AsyncTraceSpool(directory) as spool:
         assert await spool.flush()
-    assert stored.ids() == {f"t{n}": 1 for n in range(count + 1)}
+    assert arrived.ids() == {f"t{n}": 1 for n in range(count + 1)}
 
 
 @pytest.fixture
@@ -252,8 +252,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-async def test_a_full_disk_refuses_records_and_loses_none(stored: Stored, small_disk: Path) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=500))
+async def test_a_full_disk_refuses_records_and_loses_none(
+    arrived: Arrived, small_disk: Path
+) -> None:
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500))
     async with AsyncTraceSpool(small_disk / "spool", segment_bytes=50_000) as spool:
         taken = await fill(spool, 3000, "No space left")
         assert taken > 30
@@ -263,14 +265,14 @@ async def test_a_full_disk_refuses_records_and_loses_none(stored: Stored, small_
         assert all(isinstance(error, SpoolFullError) for error in together)
         patient = asyncio.create_task(spool.append(trace("patient", "x" * 3000), wait=30))
         await asyncio.sleep(0.2)
-        stored.platform.clear_faults()
+        arrived.platform.clear_faults()
         await patient
         assert await spool.flush()
-    assert stored.ids() == {"patient": 1, **{f"t{n}": 1 for n in range(taken)}}
+    assert arrived.ids() == {"patient": 1, **{f"t{n}": 1 for n in range(taken)}}
 
 
 async def test_a_directory_that_can_not_be_used_is_a_typed_error(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     spool = AsyncTraceSpool(tmp_path / "file" / "spool")
@@ -279,7 +281,7 @@ async def test_a_directory_that_can_not_be_used_is_a_typed_error(
     await spool.aclose()
 
 
-async def test_two_spools_do_not_use_one_directory(stored: Stored, tmp_path: Path) -> None:
+async def test_two_spools_do_not_use_one_directory(arrived: Arrived, tmp_path: Path) -> None:
     directory = tmp_path / "spool"
     second = AsyncTraceSpool(directory)
     async with AsyncTraceSpool(directory) as first:
@@ -288,10 +290,12 @@ async def test_two_spools_do_not_use_one_directory(stored: Stored, tmp_path: Pat
             await second.append(trace("two"))
     async with second:  # now it can
         await second.append(trace("two"))
-    assert stored.in_order() == ["one", "two"]
+    assert arrived.in_order() == ["one", "two"]
 
 
-async def test_the_lock_ends_with_the_process_that_held_it(stored: Stored, tmp_path: Path) -> None:
+async def test_the_lock_ends_with_the_process_that_held_it(
+    arrived: Arrived, tmp_path: Path
+) -> None:
     program = (
         "import sys, time; from prime_traces.spool.folder import SpoolFolder;"
         "folder = SpoolFolder(sys.argv[1], ''); print('open', flush=True); time.sleep(60)"
@@ -309,7 +313,7 @@ async def test_the_lock_ends_with_the_process_that_held_it(stored: Stored, tmp_p
     await holder.wait()
     async with spool:
         await spool.append(trace("one"))
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}
 
 
 async def append_in_child(spool: AsyncTraceSpool) -> str:
@@ -321,7 +325,7 @@ async def append_in_child(spool: AsyncTraceSpool) -> str:
 
 
 async def test_a_forked_child_can_not_use_the_spool_and_does_not_hold_its_lock(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
@@ -343,4 +347,4 @@ async def test_a_forked_child_can_not_use_the_spool_and_does_not_hold_its_lock(
     go_on.set()
     await asyncio.to_thread(process.join, 20)
     assert process.exitcode == 0
-    assert stored.in_order() == ["one", "two", "three"]
+    assert arrived.in_order() == ["one", "two", "three"]

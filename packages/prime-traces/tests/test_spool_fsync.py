@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 from prime_traces import AsyncTraceSpool, SpoolWriteError
-from spools import Stored, trace
+from spools import Arrived, trace
 
 
 @pytest.fixture
-def events(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def events(arrived: Arrived, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is synced and renamed, with the number of uploads before it."""
     events: list[str] = []
 
     def log(name: str, path: str) -> None:
         if "spool" in path:
             kind = "folder" if os.path.isdir(path) else os.path.splitext(path)[1]
-            events.append(f"{name} {kind} after {stored.requests}")
+            events.append(f"{name} {kind} after {arrived.requests}")
 
     def recording(name: str, path_of: Callable[[Any], str]) -> None:
         real = getattr(os, name)
@@ -42,18 +42,18 @@ SEALED = ["fsync .open after 0", "rename .open after 0", "fsync folder after 0"]
 
 
 async def test_a_segment_and_its_name_are_on_disk_before_it_is_sent(
-    stored: Stored, tmp_path: Path, events: list[str]
+    arrived: Arrived, tmp_path: Path, events: list[str]
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool", fsync="never") as spool:
         await spool.append(trace("one"))
         assert events == []
         await spool.flush()
     assert events == SEALED
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}
 
 
 async def test_an_append_returns_after_its_record_and_the_file_s_name_are_on_disk(
-    stored: Stored, tmp_path: Path, events: list[str]
+    arrived: Arrived, tmp_path: Path, events: list[str]
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         await spool.append(trace("one"))
@@ -65,7 +65,7 @@ async def test_an_append_returns_after_its_record_and_the_file_s_name_are_on_dis
 
 
 async def test_an_interval_syncs_once_for_all_that_came_in_it(
-    stored: Stored, tmp_path: Path, events: list[str]
+    arrived: Arrived, tmp_path: Path, events: list[str]
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool", fsync=0.3, max_delay=60) as spool:
         for number in range(5):
@@ -78,7 +78,7 @@ async def test_an_interval_syncs_once_for_all_that_came_in_it(
 
 
 async def test_appends_under_way_together_share_an_fsync(
-    stored: Stored, tmp_path: Path, events: list[str]
+    arrived: Arrived, tmp_path: Path, events: list[str]
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool", max_delay=60) as spool:
         await asyncio.gather(*(spool.append(trace(f"t{number}")) for number in range(500)))
@@ -86,7 +86,7 @@ async def test_appends_under_way_together_share_an_fsync(
 
 
 async def test_a_record_that_could_not_be_synced_is_refused_and_not_stored(
-    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arrived: Arrived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.fsync
 
@@ -103,11 +103,11 @@ async def test_a_record_that_could_not_be_synced_is_refused_and_not_stored(
         monkeypatch.setattr(os, "fsync", real)
         await spool.append(trace("three"))
         assert await spool.flush()
-    assert stored.in_order() == ["one", "three"]
+    assert arrived.in_order() == ["one", "three"]
 
 
 async def test_a_later_fsync_that_fails_ends_the_appends_and_says_so(
-    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arrived: Arrived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(fd: int) -> None:
         raise OSError(errno.EIO, "the disk is gone")
@@ -119,4 +119,4 @@ async def test_a_later_fsync_that_fails_ends_the_appends_and_says_so(
             await asyncio.sleep(0.3)
         with pytest.raises(SpoolWriteError, match="nothing more is taken"):
             await spool.append(trace("two"))
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}

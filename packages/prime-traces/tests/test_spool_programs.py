@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from prime_traces import AsyncTraceSpool
-from spools import Stored, waiting
+from spools import Arrived, waiting
 
 from prime_local import FaultRule
 
@@ -30,7 +30,7 @@ async def read(program: asyncio.subprocess.Process, count: int) -> list[str]:
 
 @pytest.mark.parametrize("way", ["async", "sync"])
 async def test_ctrl_c_uploads_what_is_there_and_ends(
-    stored: Stored, tmp_path: Path, way: str
+    arrived: Arrived, tmp_path: Path, way: str
 ) -> None:
     program = await start(way, tmp_path / "spool")
     confirmed = await read(program, 20)
@@ -39,37 +39,37 @@ async def test_ctrl_c_uploads_what_is_there_and_ends(
     confirmed += [line for line in out.decode().splitlines() if line]
     assert err.decode().strip().endswith("KeyboardInterrupt")
     assert waiting(tmp_path / "spool") == []
-    copies = stored.ids()
+    copies = arrived.ids()
     assert set(confirmed) <= set(copies)
     assert set(copies.values()) == {1}
 
 
 @pytest.mark.parametrize("way", ["async", "sync"])
 async def test_a_second_ctrl_c_ends_at_once_and_leaves_the_rest_to_the_next_spool(
-    stored: Stored, tmp_path: Path, way: str
+    arrived: Arrived, tmp_path: Path, way: str
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", delay_before=30, times=1))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", delay_before=30, times=1))
     program = await start(way, tmp_path / "spool")
     confirmed = await read(program, 20)
     program.send_signal(signal.SIGINT)
-    await stored.requested()
+    await arrived.requested()
     program.send_signal(signal.SIGINT)
     out, _ = await asyncio.wait_for(program.communicate(), 8)
     confirmed += [line for line in out.decode().splitlines() if line]
     assert len(waiting(tmp_path / "spool")) == 1
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         assert await spool.flush()
-    copies = stored.ids()
+    copies = arrived.ids()
     assert set(confirmed) <= set(copies)
     assert set(copies.values()) == {1}
 
 
 async def test_a_program_that_forgets_to_close_ends_and_loses_nothing(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     program = await start("forget", tmp_path / "spool")
     out, err = await asyncio.wait_for(program.communicate(), 20)
     assert (program.returncode, err.decode()) == (0, "")
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         assert await spool.flush()
-    assert stored.ids() == dict.fromkeys(out.decode().split(), 1)
+    assert arrived.ids() == dict.fromkeys(out.decode().split(), 1)

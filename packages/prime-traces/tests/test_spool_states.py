@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prime_traces import AsyncTracesAPIClient, AsyncTraceSpool
 from prime_traces.spool.status import SpoolState
-from spools import Stored, trace, waiting
+from spools import Arrived, trace, waiting
 
 from prime_core.errors import (
     APIError,
@@ -39,31 +39,31 @@ async def until(spool: AsyncTraceSpool, state: SpoolState) -> None:
     ],
 )
 async def test_a_refused_account_pauses_the_spool_until_it_is_accepted(
-    stored: Stored, tmp_path: Path, status: int, error: type[APIError]
+    arrived: Arrived, tmp_path: Path, status: int, error: type[APIError]
 ) -> None:
     body = json.dumps({"error": {"code": "some_code", "message": "not now"}})
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=status, body=body))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=status, body=body))
     async with AsyncTraceSpool(tmp_path / "spool", max_delay=0) as spool:
         await spool.append(trace("one"))
         await until(spool, "paused")
         stats = spool.stats
         assert isinstance(stats.error, error)
         assert stats.pending == 1
-        requests = stored.requests
+        requests = arrived.requests
         await spool.append(trace("two"))  # is taken all the same
         await asyncio.sleep(0.2)
-        assert stored.requests == requests
+        assert arrived.requests == requests
         with pytest.raises(error, match="not now"):
             await spool.flush()
-        stored.platform.clear_faults()
+        arrived.platform.clear_faults()
         assert await spool.flush()
         assert spool.state == "idle"
         assert spool.stats.error is None
-    assert stored.ids() == {"one": 1, "two": 1}
+    assert arrived.ids() == {"one": 1, "two": 1}
 
 
 async def test_a_missing_key_pauses_the_spool_and_keeps_the_records(
-    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arrived: Arrived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PRIME_API_KEY")
     spool = AsyncTraceSpool(tmp_path / "spool", max_delay=0)
@@ -71,49 +71,51 @@ async def test_a_missing_key_pauses_the_spool_and_keeps_the_records(
     await until(spool, "paused")
     assert "No API key" in str(spool.stats.error)
     assert (await spool.aclose()).pending == 1
-    api = AsyncTracesAPIClient(stored.platform.api_key)
+    api = AsyncTracesAPIClient(arrived.platform.api_key)
     async with api, AsyncTraceSpool(tmp_path / "spool", api):
         pass
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}
 
 
 async def test_an_outage_is_retried_for_as_long_as_it_lasts(
-    stored: Stored, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    arrived: Arrived, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=500, times=7))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500, times=7))
     async with AsyncTraceSpool(tmp_path / "spool", max_delay=0) as spool:
         await spool.append(trace("one"))
         await until(spool, "retrying")
         assert spool.stats.pending == 1
         await until(spool, "idle")
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}
     assert caplog.text.count("stay there for now") == 1  # said once, not at each try
 
 
-async def test_a_receipt_of_something_else_is_no_receipt(stored: Stored, tmp_path: Path) -> None:
+async def test_a_receipt_of_something_else_is_no_receipt(arrived: Arrived, tmp_path: Path) -> None:
     body = json.dumps({"upload_id": "0" * 64, "status": "committed"})
-    stored.platform.add_faults(FaultRule(operation="upload_traces", status=200, body=body, times=1))
+    arrived.platform.add_faults(
+        FaultRule(operation="upload_traces", status=200, body=body, times=1)
+    )
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         await spool.append(trace("one"))
         assert await spool.flush()
-    assert stored.ids() == {"one": 1}
-    assert stored.requests == 2
+    assert arrived.ids() == {"one": 1}
+    assert arrived.requests == 2
 
 
-async def test_a_cancelled_flush_leaves_the_upload_alone(stored: Stored, tmp_path: Path) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", delay_before=0.3, times=1))
+async def test_a_cancelled_flush_leaves_the_upload_alone(arrived: Arrived, tmp_path: Path) -> None:
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", delay_before=0.3, times=1))
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         await spool.append(trace("one"))
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(spool.flush(), 0.1)
         assert await spool.flush()
-    assert stored.requests == 1
+    assert arrived.requests == 1
 
 
 async def test_a_cancelled_close_ends_soon_and_frees_the_directory(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
-    stored.platform.add_faults(FaultRule(operation="upload_traces", delay_before=30.0, times=1))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", delay_before=30.0, times=1))
     directory = tmp_path / "spool"
     spool = AsyncTraceSpool(directory, max_delay=0)
     await spool.append(trace("one"))
@@ -127,11 +129,11 @@ async def test_a_cancelled_close_ends_soon_and_frees_the_directory(
     assert len(waiting(directory)) == 1
     async with AsyncTraceSpool(directory) as spool:
         assert await spool.flush()
-    assert stored.ids() == {"one": 1}
+    assert arrived.ids() == {"one": 1}
 
 
 async def test_a_cancelled_append_is_written_whole_or_not_at_all(
-    stored: Stored, tmp_path: Path
+    arrived: Arrived, tmp_path: Path
 ) -> None:
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         tasks = [asyncio.create_task(spool.append(trace(f"t{n}"))) for n in range(200)]
@@ -142,6 +144,6 @@ async def test_a_cancelled_append_is_written_whole_or_not_at_all(
         done = await asyncio.gather(*tasks, return_exceptions=True)
         confirmed = {f"t{n}" for n, result in enumerate(done) if result is None}
         await spool.flush()
-    copies = stored.ids()
+    copies = arrived.ids()
     assert confirmed <= set(copies)
     assert set(copies.values()) == {1}

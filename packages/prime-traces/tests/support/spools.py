@@ -1,4 +1,4 @@
-"""Records for spools, and what a platform has stored of them."""
+"""Records for spools, and what of them has arrived at a platform."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import itertools
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from prime_local import LocalPlatform
+import pytest
 
-StartPlatform = Callable[..., Awaitable[LocalPlatform]]
+from prime_local import LocalPlatform
 
 
 def trace(identity: str, text: str = "hello", **fields: Any) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def trace(identity: str, text: str = "hello", **fields: Any) -> dict[str, Any]:
     }
 
 
-class Stored:
+class Arrived:
     """The traces service of a platform with a data directory.
 
     Args:
@@ -77,6 +76,11 @@ class Stored:
                 return
             await asyncio.sleep(0.02)
         raise AssertionError("nothing was uploaded")
+
+
+@pytest.fixture
+def arrived(platform: LocalPlatform, tmp_path: Path) -> Arrived:
+    return Arrived(platform, tmp_path / "platform")
 
 
 def waiting(directory: Path) -> list[str]:
