@@ -25,7 +25,7 @@ from prime_traces import (
 from prime_traces.spool.folder import Reason, SpoolFolder
 from prime_traces.spool.framing import Header, framed_size, scan
 from prime_traces.spool.segments import OpenSegment, Place
-from spools import Arrived, trace, waiting
+from spools import Arrived, trace, until, waiting
 
 from prime_local import FaultRule
 
@@ -348,3 +348,28 @@ async def test_a_forked_child_can_not_use_the_spool_and_does_not_hold_its_lock(
     await asyncio.to_thread(process.join, 20)
     assert process.exitcode == 0
     assert arrived.in_order() == ["one", "two", "three"]
+
+
+async def test_what_its_owner_does_in_the_directory_does_not_stop_a_spool(
+    arrived: Arrived, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "spool"
+    (directory / "rejected").mkdir(parents=True)
+    for name in ("my.open", "notes.sealed", "rejected/corrected.jsonl", "rejected/1.json"):
+        (directory / name).write_text("mine")
+    ballast = directory / "rejected" / "ballast"
+    ballast.write_bytes(bytes(9_000))
+    arrived.platform.add_faults(FaultRule(operation="upload_traces", status=403))
+    async with AsyncTraceSpool(directory, max_bytes=10_000, segment_bytes=1) as spool:
+        await spool.append(trace("removed"))
+        with pytest.raises(SpoolFullError):
+            await spool.append(trace("kept", "x" * 1000))
+        ballast.unlink()
+        await spool.append(trace("kept", "x" * 1000))
+        await until(spool, "paused")
+        (directory / waiting(directory)[0]).unlink()
+        arrived.platform.clear_faults()
+        assert await spool.flush()
+    assert arrived.ids() == {"kept": 1}
+    assert "Somebody removed" in caplog.text
+    assert (directory / "my.open").read_text() == "mine"

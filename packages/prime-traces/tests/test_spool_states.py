@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from prime_traces import AsyncTracesAPIClient, AsyncTraceSpool
-from prime_traces.spool.status import SpoolState
-from spools import Arrived, trace, waiting
+from spools import Arrived, trace, until, waiting
 
 from prime_core.errors import (
     APIError,
@@ -19,14 +18,6 @@ from prime_core.errors import (
     UnauthorizedError,
 )
 from prime_local import FaultRule
-
-
-async def until(spool: AsyncTraceSpool, state: SpoolState) -> None:
-    for _ in range(1000):
-        if spool.state == state:
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"it is {spool.state}, not {state}")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prime_traces import AsyncTraceSpool
+from prime_traces.spool.status import SpoolState
 
 from prime_local import LocalPlatform
 
@@ -87,3 +89,11 @@ def waiting(directory: Path) -> list[str]:
     """The names of the segments in a spool's directory."""
     names = itertools.chain(directory.glob("*.open"), directory.glob("*.sealed"))
     return sorted(path.name for path in names)
+
+
+async def until(spool: AsyncTraceSpool, state: SpoolState) -> None:
+    for _ in range(1000):
+        if spool.state == state:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"it is {spool.state}, not {state}")

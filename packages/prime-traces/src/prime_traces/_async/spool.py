@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import threading
@@ -135,8 +136,7 @@ class AsyncTraceSpool:
         """Where its records are; before it is opened nothing is known of what waits."""
         opening = self._opening
         if opening is None or not opening.done() or opening.exception() is not None:
-            state: SpoolState = "idle" if self._closing is None else "closed"
-            return SpoolStats(state, 0, 0, 0, 0, 0, None)
+            return _nothing("idle" if self._closing is None else "closed")
         return opening.result().stats
 
     async def append(
@@ -217,18 +217,23 @@ class AsyncTraceSpool:
             raise
 
     async def _close(self, timeout: float) -> SpoolStats:
-        opening = self._opening
-        if opening is not None:
-            await asyncio.wait([asyncio.wrap_future(opening)])
-            if opening.exception() is None:
-                return await opening.result().close(timeout)
+        engine = await self._opened()
+        if engine is not None:
+            return await engine.close(timeout)
         await self._api.aclose()
-        return self.stats
+        return _nothing("closed")
 
     async def _cut_close_short(self) -> None:
-        opening = self._opening
-        if opening is not None and opening.done() and opening.exception() is None:
-            opening.result().stop_waiting()
+        engine = await self._opened()
+        if engine is not None:
+            await engine.cut_short()
+
+    async def _opened(self) -> SpoolEngine | None:
+        """What is at work, if it could be opened."""
+        if self._opening is not None:
+            with contextlib.suppress(SpoolError):
+                return await across(self._opening)
+        return None
 
     def _line(self, record: Mapping[str, Any] | Sequence[Any] | SupportsToRecord | bytes) -> bytes:
         if isinstance(record, bytes):
@@ -291,6 +296,10 @@ class AsyncTraceSpool:
                 ResourceWarning,
                 stacklevel=2,
             )
+
+
+def _nothing(state: SpoolState) -> SpoolStats:
+    return SpoolStats(state, 0, 0, 0, 0, 0, None)
 
 
 def _number(name: str, value: object, what: str, *, least: float | None = None) -> float:

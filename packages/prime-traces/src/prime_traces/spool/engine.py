@@ -45,7 +45,7 @@ class SpoolEngine:
     def __init__(
         self, settings: SpoolSettings, api: AsyncTracesAPIClient, folder: SpoolFolder
     ) -> None:
-        loop = self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
 
         def changed() -> None:
             loop.call_soon_threadsafe(self._uploader.wake)
@@ -65,7 +65,8 @@ class SpoolEngine:
             folder, self._writer, api, compress=settings.compress, max_delay=settings.max_delay
         )
         self._uploading = loop.create_task(self._uploader.run())
-        self._draining: asyncio.Future[bool] = loop.create_future()
+        self._draining: asyncio.Future[bool] | None = None
+        self._cut_short = False
         self._closed = False
 
     @classmethod
@@ -129,8 +130,7 @@ class SpoolEngine:
         """As `AsyncTraceSpool.aclose`; it always lets go of the directory."""
         try:
             await across(self._writer.close())
-            self._draining = asyncio.ensure_future(self.flush(timeout))
-            await asyncio.wait([self._draining])
+            await self._drain(timeout)
         except OSError as error:
             logger.warning("The last segment is sealed when the spool is next opened: %s", error)
         finally:
@@ -139,8 +139,6 @@ class SpoolEngine:
             await in_thread(self._folder.close)()
             await self._api.aclose()
             self._closed = True
-        if not self._draining.cancelled():
-            self._draining.exception()  # why records stay is said below
         stats = self.stats
         if stats.pending:
             logger.warning(
@@ -151,6 +149,16 @@ class SpoolEngine:
             )
         return stats
 
-    def stop_waiting(self) -> None:
-        """Has `close` leave what is not uploaded yet; from any thread."""
-        self._loop.call_soon_threadsafe(self._draining.cancel)
+    async def _drain(self, timeout: float) -> None:
+        if self._cut_short:
+            return
+        self._draining = asyncio.ensure_future(self.flush(timeout))
+        await asyncio.wait([self._draining])
+        if not self._draining.cancelled():
+            self._draining.exception()  # why records stay is said at the end
+
+    async def cut_short(self) -> None:
+        """Has `close` leave what is not uploaded yet."""
+        self._cut_short = True
+        if self._draining is not None:
+            self._draining.cancel()

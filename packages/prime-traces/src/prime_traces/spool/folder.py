@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import threading
 import time
 from bisect import insort
@@ -28,6 +29,8 @@ from prime_traces.spool.segments import (
 __all__ = ["Reason", "SpoolFolder"]
 
 logger = logging.getLogger("prime_traces")
+
+_OPEN = re.compile(r"\d{10}\.open")
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class SpoolFolder:
         os.makedirs(self._rejects, mode=0o700, exist_ok=True)
         self._lock = threading.Lock()
         self._segments: list[Segment] = []
-        self._used = 0
+        self._rejected_bytes = 0
         self._last = 0
         self._folder_lock = FolderLock(path)
         try:
@@ -82,7 +85,8 @@ class SpoolFolder:
     @property
     def used(self) -> int:
         """Bytes of all its files, without the open segment."""
-        return self._used
+        with self._lock:
+            return sum(segment.size for segment in self._segments) + self._rejected_bytes
 
     @property
     def segments(self) -> list[Segment]:
@@ -105,7 +109,6 @@ class SpoolFolder:
         """Takes note of a segment that has been sealed."""
         with self._lock:
             insort(self._segments, segment)
-            self._used += segment.size
 
     def read(self, segment: Segment) -> tuple[Header, list[memoryview]]:
         """As `read_sealed`."""
@@ -123,7 +126,6 @@ class SpoolFolder:
     def _drop(self, segment: Segment) -> None:
         with self._lock:
             self._segments.remove(segment)
-            self._used -= segment.size
 
     def cut(
         self,
@@ -148,14 +150,13 @@ class SpoolFolder:
         Raises:
             OSError: it can't be done now; it can be tried again.
         """
-        aside = 0
         try:
             parts = [
                 write_sealed(self.path, segment.place.part(number), header, lines)
                 for number, lines in enumerate(groups, 1)
             ]
             if rejected:
-                aside = self._set_aside(segment.place, header, rejected, reason)
+                self._set_aside(segment.place, header, rejected, reason)
             sync_folder(self.path)
         except OSError:
             with contextlib.suppress(OSError):  # it takes space, of which there may be none
@@ -167,15 +168,12 @@ class SpoolFolder:
         # one might have been sent.
         sync_folder(self.path)
         self._drop(segment)
-        with self._lock:
-            self._used += aside
         for part in parts:
             self.add(part)
 
     def _set_aside(
         self, place: Place, header: Header, lines: Sequence[memoryview], reason: Reason
-    ) -> int:
-        body = b"".join(lines)
+    ) -> None:
         why = {
             "code": reason.code,
             "message": reason.message,
@@ -186,9 +184,9 @@ class SpoolFolder:
         }
         explanation = json.dumps(why, ensure_ascii=False, indent=2).encode() + b"\n"
         write_file(os.path.join(self._rejects, f"{place}.json"), explanation)
-        write_file(os.path.join(self._rejects, f"{place}.jsonl"), body)
+        write_file(os.path.join(self._rejects, f"{place}.jsonl"), b"".join(lines))
         sync_folder(self._rejects)
-        return len(explanation) + len(body)
+        self.weigh_rejected()
 
     def set_aside_damaged(self, segment: Segment) -> str:
         """Moves a segment out of the way as it is; gives its new path."""
@@ -196,9 +194,16 @@ class SpoolFolder:
         os.rename(os.path.join(self.path, segment.name), path)
         sync_folder(self._rejects)
         sync_folder(self.path)
-        with self._lock:
-            self._segments.remove(segment)
+        self._drop(segment)
+        self.weigh_rejected()
         return path
+
+    def weigh_rejected(self) -> None:
+        """Looks how much the records take that were set aside; their owner may remove them."""
+        with os.scandir(self._rejects) as entries:
+            sizes = [entry.stat().st_size for entry in entries]
+        with self._lock:
+            self._rejected_bytes = sum(sizes)
 
     def _undo(self, places: Set[Place]) -> None:
         """Removes what was made of segments that still exist."""
@@ -206,9 +211,10 @@ class SpoolFolder:
             found = Segment.parse(name, 0)
             if found and not places.isdisjoint(found.place.wholes):
                 os.unlink(os.path.join(self.path, name))
+        stems = set(map(str, places))
         for name in os.listdir(self._rejects):
             stem, _, ending = name.partition(".")
-            if ending in ("json", "jsonl") and Place.parse(stem) in places:
+            if ending in ("json", "jsonl") and stem in stems:
                 os.unlink(os.path.join(self._rejects, name))
 
     # What follows runs once, when the spool is opened.
@@ -217,16 +223,15 @@ class SpoolFolder:
         segments = filter(None, (Segment.parse(name, 0) for name in os.listdir(self.path)))
         self._undo({segment.place for segment in segments})
         for name in sorted(os.listdir(self.path)):
-            if name.endswith(".open"):
+            if _OPEN.fullmatch(name):
                 self._seal_left(Place.parse(name.removesuffix(".open")))
             elif segment := Segment.parse(name, os.path.getsize(os.path.join(self.path, name))):
                 self.add(segment)
         places = [segment.place[0] for segment in self._segments]
-        for name in os.listdir(self._rejects):
-            self._used += os.path.getsize(os.path.join(self._rejects, name))
-            # Their numbers are not given again, or other records would take their files' names.
-            places.append(int(name[:10]) if name[:10].isdigit() else 0)
+        # The numbers of what is set aside are not given again: the names would be the same.
+        places += map(int, filter(str.isdigit, (name[:10] for name in os.listdir(self._rejects))))
         self._last = max(places, default=0)
+        self.weigh_rejected()
         for segment in self._segments:
             self._check(segment, team)
 

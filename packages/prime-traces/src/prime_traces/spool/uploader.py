@@ -165,6 +165,10 @@ class SegmentUploader:
     async def _deliver(self, segment: Segment) -> None:
         try:
             header, lines = await _on_disk(lambda: self._folder.read(segment))
+        except FileNotFoundError:
+            logger.error("Somebody removed %s with %d records", segment.name, segment.count)
+            await _on_disk(lambda: self._folder.remove(segment))
+            return
         except DamagedSegment as damage:
             path = await _on_disk(lambda: self._folder.set_aside_damaged(segment))
             logger.error("%s; its %d records are now in %s", damage, segment.count, path)

@@ -257,12 +257,19 @@ class SegmentWriter:
             self._segment = OpenSegment.create(self._folder.path, place, self._header)
 
     def _check_room(self, size: int) -> None:
-        used = self._folder.used + (self._segment.size if self._segment else self._header_size)
-        if self._max_bytes is not None and used + size > self._max_bytes:
+        limit = self._max_bytes
+        if limit is None or self._used() + size <= limit:
+            return
+        self._folder.weigh_rejected()
+        if (used := self._used()) + size > limit:
             raise SpoolFullError(
                 f"{self._folder.path} holds {used:,} bytes, and {size:,} more would pass its "
-                f"limit of {self._max_bytes:,}: wait for uploads, or allow it more"
+                f"limit of {limit:,}: wait for uploads, or allow it more"
             )
+
+    def _used(self) -> int:
+        open_segment = self._segment.size if self._segment else self._header_size
+        return self._folder.used + open_segment
 
     def _commit(self, together: list[Append]) -> None:
         if not together:
