@@ -25,14 +25,16 @@ MODELS = {
     for name, cls in FOUND.items()
     if issubclass(cls, BaseModel) and not name.startswith("prime_core.models.")
 }
-# What owns running sandboxes or processes is not to be doubled.
+# What owns running sandboxes, processes or a directory is not to be doubled.
 OWNERS = {
     "AsyncFleet",
+    "AsyncTraceSpool",
     "AsyncProcessOutput",
     "AsyncSandboxProcess",
     "Fleet",
     "ProcessOutput",
     "SandboxProcess",
+    "TraceSpool",
 }
 
 
