@@ -365,7 +365,7 @@ async def test_what_its_owner_does_in_the_directory_does_not_stop_a_spool(
         with pytest.raises(SpoolFullError):
             await spool.append(trace("kept", "x" * 1000))
         ballast.unlink()
-        await spool.append(trace("kept", "x" * 1000))
+        await spool.append(trace("kept", "x" * 1000), wait=10)
         await until(spool, "paused")
         (directory / waiting(directory)[0]).unlink()
         arrived.platform.clear_faults()

@@ -120,3 +120,33 @@ async def test_a_later_fsync_that_fails_ends_the_appends_and_says_so(
         with pytest.raises(SpoolWriteError, match="nothing more is taken"):
             await spool.append(trace("two"))
     assert arrived.ids() == {"one": 1}
+
+
+@pytest.mark.parametrize("written", [0, 1])
+async def test_a_file_that_can_not_be_brought_back_either_is_given_up_and_loses_nothing(
+    arrived: Arrived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """The first record of a segment, or a later one, is torn on a disk that fails."""
+    write = os.write
+
+    def tearing(fd: int, data: bytes) -> int:
+        if not os.readlink(f"/proc/self/fd/{fd}").endswith(".open") or b"torn" not in bytes(data):
+            return write(fd, data)
+        patch.setattr(os, "write", failing)
+        patch.setattr(os, "ftruncate", failing)
+        return write(fd, bytes(data)[:20])
+
+    def failing(*_: object) -> int:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    async with AsyncTraceSpool(tmp_path / "spool") as spool:
+        for number in range(written):
+            await spool.append(trace(f"t{number}"))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", tearing)
+            for _ in range(2):
+                with pytest.raises(SpoolWriteError, match="the disk is gone"):
+                    await spool.append(trace("torn"))
+        await spool.append(trace("later"))
+        assert await spool.flush()
+    assert arrived.in_order() == [*(f"t{number}" for number in range(written)), "later"]

@@ -96,6 +96,7 @@ class SegmentWriter:
         self._settled: list[tuple[Append, SpoolError | None]] = []
         self._unsynced_since: float | None = None
         self._failure: str | None = None
+        self._weighed = 0.0
         self.appended = 0
         _writers.add(self)
         self._thread = threading.Thread(target=self._main, name="prime-spool", daemon=True)
@@ -208,6 +209,15 @@ class SegmentWriter:
         return job
 
     def _write(self, group: list[Append]) -> None:
+        try:
+            self._write_each(group)
+        except Exception as error:  # a fault of this program's; nobody must wait for ever
+            self._failure = f"the spool failed, and what it holds is for the next one: {error!r}"
+            known = {id(work) for work, _ in self._settled} | set(map(id, self._parked))
+            failure = SpoolWriteError(self._failure)
+            self._settled += [(work, failure) for work in group if id(work) not in known]
+
+    def _write_each(self, group: list[Append]) -> None:
         with self._lock:
             for work in group:
                 work.taken = not work.withdrawn
@@ -260,7 +270,9 @@ class SegmentWriter:
         limit = self._max_bytes
         if limit is None or self._used() + size <= limit:
             return
-        self._folder.weigh_rejected()
+        if time.monotonic() - self._weighed > ROOM_INTERVAL:
+            self._folder.weigh_rejected()
+            self._weighed = time.monotonic()
         if (used := self._used()) + size > limit:
             raise SpoolFullError(
                 f"{self._folder.path} holds {used:,} bytes, and {size:,} more would pass its "
@@ -322,6 +334,9 @@ class SegmentWriter:
             self._segment = None
             self._unsynced_since = None
             self._changed()
+        elif segment is not None and segment.closed:
+            segment.discard()
+            self._segment = None
 
     def _end(self) -> None:
         self._unpark()
