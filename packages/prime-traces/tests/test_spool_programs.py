@@ -64,12 +64,19 @@ async def test_a_second_ctrl_c_ends_at_once_and_leaves_the_rest_to_the_next_spoo
     assert set(copies.values()) == {1}
 
 
-async def test_a_program_that_forgets_to_close_ends_and_loses_nothing(
-    arrived: Arrived, tmp_path: Path
+@pytest.mark.parametrize("busy", [False, True])
+async def test_a_program_that_forgets_to_close_ends_says_what_is_left_and_loses_nothing(
+    arrived: Arrived, tmp_path: Path, busy: bool
 ) -> None:
+    if busy:
+        arrived.platform.add_faults(FaultRule(operation="upload_traces", delay_before=3, times=1))
     program = await start("forget", tmp_path / "spool")
     out, err = await asyncio.wait_for(program.communicate(), 20)
-    assert (program.returncode, err.decode()) == (0, "")
+    assert program.returncode == 0
+    said = [line for line in err.decode().splitlines() if "records stay in" not in line]
+    assert said == []
+    assert bool(err) == bool(waiting(tmp_path / "spool"))
+    assert err or not busy
     async with AsyncTraceSpool(tmp_path / "spool") as spool:
         assert await spool.flush()
     assert arrived.ids() == dict.fromkeys(out.decode().split(), 1)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import os
+import weakref
+from concurrent.futures import wait
 from dataclasses import dataclass
 
-from prime_core.sync import across, in_thread
+from prime_core.sync import across, in_thread, loop_thread
 from prime_traces._async.api_client import AsyncTracesAPIClient
 from prime_traces.errors import SpoolFullError, SpoolWriteError
 from prime_traces.spool.folder import SpoolFolder
@@ -18,6 +22,10 @@ from prime_traces.spool.writer import FsyncPolicy, SegmentWriter
 __all__ = ["SpoolEngine", "SpoolSettings"]
 
 logger = logging.getLogger("prime_traces")
+
+# How long the interpreter's exit waits for uploads to break off.
+EXIT_PATIENCE = 2.0
+_at_work: weakref.WeakSet[SpoolEngine] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ class SpoolEngine:
         self._draining: asyncio.Future[bool] | None = None
         self._cut_short = False
         self._closed = False
+        _at_work.add(self)
 
     @classmethod
     async def open(cls, settings: SpoolSettings, api: AsyncTracesAPIClient) -> SpoolEngine:
@@ -100,18 +109,18 @@ class SpoolEngine:
             error=uploader.error,
         )
 
-    async def append(self, line: bytes, wait: float) -> None:
+    async def append(self, line: bytes, patience: float) -> None:
         """Writes a record; on any event loop."""
         limit = self._settings.max_bytes
         if limit is not None and framed_size(line) > limit:
             raise SpoolFullError(f"the record has {len(line):,} bytes, and the spool {limit:,}")
-        work = self._writer.append(line, patient=wait > 0)
+        work = self._writer.append(line, patient=patience > 0)
         try:
-            if wait > 0:
-                await asyncio.wait([work.done], timeout=wait)
+            if patience > 0:
+                await asyncio.wait([work.done], timeout=patience)
                 if not work.done.done() and self._writer.withdraw(work):
                     raise SpoolFullError(
-                        f"{self._folder.path} had no room for the record for {wait:g} s"
+                        f"{self._folder.path} had no room for the record for {patience:g} s"
                     )
             await work.done
         except asyncio.CancelledError:
@@ -134,11 +143,19 @@ class SpoolEngine:
         except OSError as error:
             logger.warning("The last segment is sealed when the spool is next opened: %s", error)
         finally:
-            self._uploading.cancel()
-            await asyncio.wait([self._uploading])
+            await self._stop()
             await in_thread(self._folder.close)()
             await self._api.aclose()
             self._closed = True
+        self._say_left()
+        return self.stats
+
+    async def _stop(self) -> None:
+        _at_work.discard(self)
+        self._uploading.cancel()
+        await asyncio.wait([self._uploading])
+
+    def _say_left(self) -> None:
         stats = self.stats
         if stats.pending:
             logger.warning(
@@ -147,7 +164,11 @@ class SpoolEngine:
                 self._folder.path,
                 f": {stats.error}" if stats.error else ".",
             )
-        return stats
+
+    async def forget(self) -> None:
+        """Ends it at the interpreter's exit, which lets go of the directory."""
+        await self._stop()
+        self._say_left()
 
     async def _drain(self, timeout: float) -> None:
         if self._cut_short:
@@ -162,3 +183,16 @@ class SpoolEngine:
         self._cut_short = True
         if self._draining is not None:
             self._draining.cancel()
+
+
+def _stop_at_exit() -> None:
+    """Ends uploads before the connections under them are closed."""
+    if _at_work:
+        stops = [loop_thread().submit(engine.forget()) for engine in list(_at_work)]
+        wait(stops, timeout=EXIT_PATIENCE)
+
+
+# Registered behind the core's handler, which closes the connections, it runs before it.
+atexit.register(_stop_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_at_work.clear)
