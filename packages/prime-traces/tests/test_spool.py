@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spools import Arrived, trace, waiting
+
+from prime_local import FaultRule
 from prime_traces import (
     AsyncTracesAPIClient,
     AsyncTracesClient,
@@ -23,9 +26,6 @@ from prime_traces import (
     TraceSpool,
 )
 from prime_traces.errors import InvalidRecordError
-from spools import Arrived, trace, waiting
-
-from prime_local import FaultRule
 
 
 async def test_what_is_appended_arrives_and_leaves_the_disk(

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from prime_traces import AsyncTraceSpool
 from spools import Arrived, waiting
 
 from prime_local import FaultRule
+from prime_traces import AsyncTraceSpool
 
 KILLS = 50
 WRITER = Path(__file__).parent / "support" / "spool_writer.py"

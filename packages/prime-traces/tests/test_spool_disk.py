@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spools import Arrived, trace, until, waiting
+
+from prime_local import FaultRule
 from prime_traces import (
     AsyncTraceSpool,
     SpoolError,
@@ -25,9 +28,6 @@ from prime_traces import (
 from prime_traces.spool.folder import Reason, SpoolFolder
 from prime_traces.spool.framing import Header, framed_size, scan
 from prime_traces.spool.segments import OpenSegment, Place
-from spools import Arrived, trace, until, waiting
-
-from prime_local import FaultRule
 
 HEADER = Header("trace")
 REASON = Reason("invalid_trace", "line 2: no")

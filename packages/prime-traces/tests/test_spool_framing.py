@@ -7,6 +7,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prime_traces import SpoolError
 from prime_traces.spool.framing import Header, framed_size, frames, read_header, scan
 

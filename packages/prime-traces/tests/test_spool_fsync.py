@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prime_traces import AsyncTraceSpool, SpoolWriteError
 from spools import Arrived, trace
+
+from prime_traces import AsyncTraceSpool, SpoolWriteError
 
 
 @pytest.fixture

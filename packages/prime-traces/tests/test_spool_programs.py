@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from prime_traces import AsyncTraceSpool
 from spools import Arrived, waiting
 
 from prime_local import FaultRule
+from prime_traces import AsyncTraceSpool
 
 PROGRAM = Path(__file__).parent / "support" / "spool_program.py"
 

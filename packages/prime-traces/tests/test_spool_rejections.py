@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prime_traces import LineFormatConflictError
-from prime_traces.spool.rejections import cut_for
 
 from prime_core.errors import APIError, BadRequestError
+from prime_traces import LineFormatConflictError
+from prime_traces.spool.rejections import cut_for
 
 Line = tuple[str, bool]  # an id, and whether it is a good record
 

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from prime_traces import AsyncTracesAPIClient, AsyncTraceSpool
 from spools import Arrived, trace, until, waiting
 
 from prime_core.errors import (
@@ -18,6 +17,7 @@ from prime_core.errors import (
     UnauthorizedError,
 )
 from prime_local import FaultRule
+from prime_traces import AsyncTracesAPIClient, AsyncTraceSpool
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import os
 import sys
 import time
 
-from prime_traces import AsyncTraceSpool
-
 from prime_core._async.api_client import AsyncAPIClient
+from prime_traces import AsyncTraceSpool
 
 WRITERS = 4
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prime_traces import AsyncTraceSpool
-from prime_traces.spool.status import SpoolState
 
 from prime_local import LocalPlatform
+from prime_traces import AsyncTraceSpool
+from prime_traces.spool.status import SpoolState
 
 
 def trace(identity: str, text: str = "hello", **fields: Any) -> dict[str, Any]:
