@@ -8,7 +8,7 @@ from typing import Any
 
 from prime_traces.runs.parcels import Parcel, ParcelKind, Refusal
 
-__all__ = ["Packer", "as_record"]
+__all__ = ["Packer", "as_record", "encode", "has_members"]
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
@@ -69,6 +69,8 @@ class Packer:
         stamped = self._stamped(record)
         members = record.get("traces")
         if members is not None:
+            # Last, where `has_members` finds it without parsing the line.
+            del stamped["traces"]
             stamped["traces"] = [self._stamped(as_record(member)) for member in members]
         line = encode(stamped)
         if len(line) - 1 > MAX_LINE_BYTES:
@@ -90,6 +92,11 @@ def encode(value: Mapping[str, Any]) -> bytes:
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode() + b"\n"
+
+
+def has_members(line: bytes) -> bool:
+    """Whether the episode in a line holds a trace."""
+    return not line.endswith(b'"traces":[]}\n')
 
 
 def _kind(record: Mapping[str, Any]) -> ParcelKind:

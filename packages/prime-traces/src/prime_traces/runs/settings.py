@@ -33,6 +33,8 @@ Environments = Sequence[str | Mapping[str, str | None] | EnvironmentRef] | str
 DEFAULT_FINISH_TIMEOUT = 300.0
 UNSENT_FOLDER = "prime-runs"
 
+_INTERNAL_ROOTS = ("/api/internal", "/api/internal/rft")
+
 _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
@@ -46,12 +48,14 @@ class RunSettings:
 
     Attributes:
         account: key, team and addresses.
+        internal: whether the control plane is the root that the platform gives its own workers.
         attached_id: the run that it is attached to; None for one to be made.
         opted_out: whether its samples go to the platform's legacy storage.
         unsent_dir: parent of the folder for what could not be sent.
     """
 
     account: Config
+    internal: bool
     mode: Mode
     kind: Kind
     attached_id: str | None
@@ -108,10 +112,7 @@ def resolve(
     Raises:
         ConfigurationError: they can't make a run.
     """
-    try:
-        account = Config(api_key, team_id=team_id, base_url=base_url)
-    except prime_core.errors.ConfigurationError as error:
-        raise ConfigurationError(str(error)) from error
+    account, internal = _account(api_key, team_id, base_url)
     if id is not None and (not isinstance(id, str) or not id.strip()):
         raise ConfigurationError(f"id is the id of a run, not {id!r}")
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags or ()):
@@ -120,6 +121,7 @@ def resolve(
     chosen = _mode(mode, account)
     settings = RunSettings(
         account=account,
+        internal=internal,
         mode=chosen,
         kind=_choice("kind", kind, Kind),
         attached_id=id,
@@ -168,6 +170,20 @@ def _check_online(settings: RunSettings) -> None:
         raise ConfigurationError(
             "A training run belongs to a team: pass team_id= or set PRIME_TEAM_ID."
         )
+
+
+def _account(
+    api_key: str | None, team_id: str | None, base_url: str | None
+) -> tuple[Config, bool]:
+    try:
+        account = Config(api_key, team_id=team_id, base_url=base_url)
+        for root in _INTERNAL_ROOTS:
+            if account.base_url.endswith(root):
+                address = account.base_url.removesuffix(root)
+                return Config(api_key, team_id=team_id, base_url=address), True
+        return account, False
+    except prime_core.errors.ConfigurationError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _mode(mode: str | None, account: Config) -> Mode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -54,8 +55,15 @@ class UnsentRecords:
         path = self.path / name
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o666)
         with open(descriptor, "wb", buffering=0) as file:
+            size = os.fstat(descriptor).st_size
             view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            os.fsync(file.fileno())
+            try:
+                while view:
+                    view = view[file.write(view) :]
+                os.fsync(descriptor)
+            except OSError:
+                # A torn line would spoil the one that is appended next.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, size)
+                raise
         return path
