@@ -27,7 +27,7 @@ from prime_traces.errors import LineFormatConflictError
 from prime_traces.runs.parcels import Parcel
 from prime_traces.runs.sinks import Sink
 
-__all__ = ["Fallback", "Outlet", "PARCEL_BYTES"]
+__all__ = ["PARCEL_BYTES", "Fallback", "Outlet"]
 
 # Under the 32 MiB that the service's gateway takes.
 PARCEL_BYTES = 30 * 1024 * 1024

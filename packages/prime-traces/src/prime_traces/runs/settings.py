@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, cast, get_args
+from typing import Literal, TypeVar
 
 import prime_core.errors
 from prime_core.config import Config, stored_setting
@@ -29,6 +29,10 @@ Mode = Literal["online", "disabled"]
 Kind = Literal["eval", "train"]
 OnError = Literal["warn", "raise"]
 Environments = Sequence[str | Mapping[str, str | None] | EnvironmentRef] | str
+
+MODES: Mapping[str, Mode] = {"online": "online", "disabled": "disabled"}
+KINDS: Mapping[str, Kind] = {"eval": "eval", "train": "train"}
+REACTIONS: Mapping[str, OnError] = {"warn": "warn", "raise": "raise"}
 
 DEFAULT_FINISH_TIMEOUT = 300.0
 UNSENT_FOLDER = "prime-runs"
@@ -123,7 +127,7 @@ def resolve(
         account=account,
         internal=internal,
         mode=chosen,
-        kind=_choice("kind", kind, Kind),
+        kind=_choice("kind", kind, KINDS),
         attached_id=id,
         name=name,
         environments=read_environments(environments),
@@ -136,7 +140,7 @@ def resolve(
         training=training or TrainingSpec(),
         # What does not concern a disabled run is not even read.
         opted_out=chosen == "online" and _opted_out(traces_opt_out),
-        on_error=_choice("on_error", on_error, OnError),
+        on_error=_choice("on_error", on_error, REACTIONS),
         finish_timeout=_seconds(finish_timeout),
         unsent_dir=Path(UNSENT_FOLDER if unsent_dir is None else unsent_dir).absolute(),
     )
@@ -172,9 +176,7 @@ def _check_online(settings: RunSettings) -> None:
         )
 
 
-def _account(
-    api_key: str | None, team_id: str | None, base_url: str | None
-) -> tuple[Config, bool]:
+def _account(api_key: str | None, team_id: str | None, base_url: str | None) -> tuple[Config, bool]:
     try:
         account = Config(api_key, team_id=team_id, base_url=base_url)
         for root in _INTERNAL_ROOTS:
@@ -188,9 +190,9 @@ def _account(
 
 def _mode(mode: str | None, account: Config) -> Mode:
     if mode is not None:
-        return _choice("mode", mode, Mode)
+        return _choice("mode", mode, MODES)
     if stated := os.environ.get("PRIME_RUNS_MODE", "").strip():
-        return _choice("PRIME_RUNS_MODE", stated.lower(), Mode)
+        return _choice("PRIME_RUNS_MODE", stated.lower(), MODES)
     if account.api_key:
         return "online"
     logger.warning(
@@ -215,11 +217,10 @@ def _opted_out(argument: bool | None) -> bool:
     return stored is True or (isinstance(stored, str) and stored.strip().lower() == "true")
 
 
-def _choice(name: str, value: str, kind: T) -> T:
-    words = get_args(kind)
+def _choice(name: str, value: str, words: Mapping[str, T]) -> T:
     if value not in words:
         raise ConfigurationError(f"{name} is one of {', '.join(words)}, not {value!r}")
-    return cast(T, value)
+    return words[value]
 
 
 def _seconds(timeout: float | None) -> float:
