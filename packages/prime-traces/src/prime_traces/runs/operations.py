@@ -22,6 +22,7 @@ GET_ENVIRONMENT = Operation(
     method="GET",
     path="/api/v1/environmentshub/{owner}/{name}/@{version}",
     safety="safe",
+    keyless=True,
 )
 RESOLVE_ENVIRONMENT = Operation(
     id="resolve_environment",
