@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Mapping
 from typing import Any
-
-from prime_traces.runs.records import encode
 
 __all__ = ["metrics_line", "summary_values"]
 
@@ -31,7 +30,7 @@ def metrics_line(values: Mapping[str, object], step: int | None) -> tuple[bytes,
         if not (isinstance(plain, float) and not math.isfinite(plain)):
             row[str(name)] = plain
     row.setdefault("_timestamp", time.time())
-    return encode(row), problems
+    return _encode(row), problems
 
 
 def summary_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Exception]]:
@@ -41,7 +40,7 @@ def summary_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Exce
     for name, value in values.items():
         try:
             plain = _plain(str(name), value) if hasattr(value, "item") else value
-            encode({str(name): plain})
+            _encode({str(name): plain})
         except (TypeError, ValueError, RecursionError) as error:
             problems.append(ValueError(f"summary: {name} has no form in JSON: {error}"))
         else:
@@ -56,3 +55,8 @@ def _plain(name: str, value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"metrics: {name} is a number or a text, not a {type(value).__name__}")
+
+
+def _encode(values: Mapping[str, Any]) -> bytes:
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode() + b"\n"

@@ -23,14 +23,13 @@ from prime_core.errors import (
     ServerError,
     ValidationError,
 )
+from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES
 from prime_traces.errors import LineFormatConflictError
 from prime_traces.runs.parcels import Parcel
 from prime_traces.runs.sinks import Sink
 
 __all__ = ["PARCEL_BYTES", "Fallback", "Outlet"]
 
-# Under the 32 MiB that the service's gateway takes.
-PARCEL_BYTES = 30 * 1024 * 1024
 MAX_PARCELS = 256
 MAX_BYTES = 256 * 1024 * 1024
 # How long a caller waits for room.
@@ -158,7 +157,7 @@ class Outlet:
     def _take(self) -> Parcel:
         parcel = self._queue.popleft()
         while self._joins and self._queue and self._queue[0].kind == parcel.kind:
-            if parcel.size + self._queue[0].size > PARCEL_BYTES:
+            if parcel.size + self._queue[0].size > DEFAULT_TARGET_BATCH_BYTES:
                 break
             parcel = parcel.joined(self._queue.popleft())
         self._bytes -= parcel.size

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prime_core.sync import across, loop_thread
+from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES
 from prime_traces.models import UploadReceipt
 from prime_traces.runs.background import off_loop, on_loop_thread
 from prime_traces.runs.entries import EPISODES_WRITTEN, Ending, Status
@@ -22,7 +23,6 @@ from prime_traces.runs.errors import RunFinishedError
 from prime_traces.runs.figures import metrics_line, summary_values
 from prime_traces.runs.lifecycle import LIVE, REPORT_PATIENCE
 from prime_traces.runs.losses import Losses
-from prime_traces.runs.outlet import PARCEL_BYTES
 from prime_traces.runs.parcels import Parcel, Refusal
 from prime_traces.runs.records import Packer
 from prime_traces.runs.settings import RunSettings
@@ -103,7 +103,7 @@ class Recorder:
         self._equip(equipment)
 
     def _equip(self, equipment: Equipment) -> None:
-        self._packer = Packer(self.id, self.settings.kind, PARCEL_BYTES)
+        self._packer = Packer(self.id, self.settings.kind, DEFAULT_TARGET_BATCH_BYTES)
         self.losses.keep_in(UnsentRecords(self.settings.unsent_dir, self.id), self.id)
         equipment.open()
         self._equipment = equipment

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from prime_traces.batches import MAX_LINE_BYTES
+from prime_traces.errors import TraceTooLargeError
+from prime_traces.records import encode_record
 from prime_traces.runs.parcels import Parcel, ParcelKind, Refusal
 
-__all__ = ["Packer", "as_record", "encode", "has_members"]
-
-MAX_LINE_BYTES = 64 * 1024 * 1024
+__all__ = ["Packer", "as_record", "has_members"]
 
 
 def as_record(given: object) -> Mapping[str, Any]:
@@ -47,11 +48,11 @@ class Packer:
         kind: ParcelKind = "trace"
         lines: list[bytes] = []
         size = 0
-        for given in records:
+        for number, given in enumerate(records, 1):
             record: Mapping[str, Any] = {}
             try:
                 record = as_record(given)
-                line = self._encode(record)
+                line = self._encode(record, number)
             # Whatever a producer's to_record() raises must not end the program that logs.
             except Exception as error:
                 yield Refusal(error, Parcel(_kind(record), (_nearest(record or given),)))
@@ -65,33 +66,25 @@ class Packer:
         if lines:
             yield Parcel(kind, tuple(lines))
 
-    def _encode(self, record: Mapping[str, Any]) -> bytes:
+    def _encode(self, record: Mapping[str, Any], number: int) -> bytes:
         stamped = self._stamped(record)
-        members = record.get("traces")
-        if members is not None:
+        members = stamped.pop("traces", None)
+        if isinstance(members, (list, tuple)):
+            members = [
+                self._stamped(member) if isinstance(member, Mapping) else member
+                for member in members
+            ]
+        if "traces" in record:
             # Last, where `has_members` finds it without parsing the line.
-            del stamped["traces"]
-            stamped["traces"] = [self._stamped(as_record(member)) for member in members]
-        line = encode(stamped)
+            stamped["traces"] = members
+        line = encode_record(stamped, line_format=_kind(record), line_number=number)
         if len(line) - 1 > MAX_LINE_BYTES:
-            raise ValueError(
-                f"a record of {len(line) - 1} bytes is above the limit of {MAX_LINE_BYTES}"
-            )
+            raise TraceTooLargeError(number, len(line) - 1, MAX_LINE_BYTES)
         return line
 
     def _stamped(self, record: Mapping[str, Any]) -> dict[str, Any]:
         run = record.get("run")
         return {**record, "run": {**(run if isinstance(run, Mapping) else {}), **self._stamp}}
-
-
-def encode(value: Mapping[str, Any]) -> bytes:
-    """A line of strict JSON.
-
-    Raises:
-        TypeError, ValueError: it holds something that JSON has no form for, such as NaN.
-    """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode() + b"\n"
 
 
 def has_members(line: bytes) -> bool:
