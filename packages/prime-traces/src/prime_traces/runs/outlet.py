@@ -28,7 +28,7 @@ from prime_traces.errors import LineFormatConflictError
 from prime_traces.runs.parcels import Parcel
 from prime_traces.runs.sinks import Sink
 
-__all__ = ["PARCEL_BYTES", "Fallback", "Outlet"]
+__all__ = ["Fallback", "Outlet"]
 
 MAX_PARCELS = 256
 MAX_BYTES = 256 * 1024 * 1024
