@@ -1,0 +1,390 @@
+"""Runs against a real platform: what is logged arrives, or is on disk and said so."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import prime_traces.runs as prime_runs
+import pytest
+from prime_traces import LineFormat, TracesClient, ValidationRejectedError
+from prime_traces.runs import EnvironmentRef, EnvironmentResolutionError, TrainingSpec
+from prime_traces.runs.outlet import MAX_PARCELS, PATIENCE
+from run_ground import TEAM, Ground, episode, trace
+from run_ground import ground as ground
+from run_ground import platform_process as platform_process
+
+from prime_core.errors import APIError, ForbiddenError, NotFoundError, ServerError
+from prime_local import FaultRule, PlatformProcess
+
+EVAL: dict[str, Any] = {"environments": ["primeintellect/gsm8k"], "finish_timeout": 20}
+TRAIN: dict[str, Any] = {"kind": "train", "model": "m", "team_id": TEAM, "finish_timeout": 20}
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortens the pauses between attempts."""
+    monkeypatch.setattr("prime_core.retries.BASE_DELAY", 0.001)
+
+
+def test_an_evaluation_is_made_filled_and_completed(ground: Ground) -> None:
+    episodes = [episode(trace(1.0), trace(0.0)), episode(trace(0.5)), episode()]
+    with prime_runs.init(
+        name="mine", model="m/x", tags=["a"], config={"n": 1}, framework="verifiers", **EVAL
+    ) as run:
+        run.log_episodes(episodes)
+        run.log_traces(trace(i / 3) for i in range(3))
+        run.log_metrics({"acc": 0.25}, step=1)
+        run.log_metrics({"acc": 0.5, "other": 1}, step=2)
+        assert run.flush()
+        run.update_summary(prime_runs.metrics.from_episodes(episodes))
+    assert (run.status, run.finished, run.errors, run.unsent_dir) == ("completed", True, [], None)
+    found = ground.evaluation(run.id)
+    assert found["status"] == "COMPLETED"
+    assert (found["name"], found["model_name"], found["tags"]) == ("mine", "m/x", ["a"])
+    assert (found["environment_names"], found["metadata"]) == (["gsm8k"], {"n": 1})
+    assert run.url == found["viewer_url"]
+    assert found["metrics"]["acc"] == 0.5
+    assert found["metrics"]["avg_reward"] == 0.5
+    assert found["metrics"]["prime_runs.traces_episodes_written"] == 2
+    stored = ground.traces(run.id)
+    assert len(stored) == 6
+    context = {"source": "prime-runs", "run_type": "eval", "framework": "verifiers", "model": "m/x"}
+    assert all(each["context"] == context for each in stored)
+    assert {receipt.status for receipt in run.receipts} == {"committed"}
+
+
+def test_a_training_run_keeps_its_metrics_by_step(ground: Ground) -> None:
+    figures = TrainingSpec(max_steps=3, batch_size=8, wandb_project="p")
+    with prime_runs.init(
+        name="t", environments=["a/b", "c"], training=figures, config={"lr": 1}, **TRAIN
+    ) as run:
+        for step in range(3):
+            run.log_metrics({"loss": 1 / (step + 1)}, step=step)
+        run.log_metrics({"entropy": 2.0}, step=2)
+    found = ground.training(run.id)
+    assert (found["status"], found["maxSteps"], found["batchSize"]) == ("COMPLETED", 3, 8)
+    assert found["environments"] == [{"id": "a/b"}, {"id": "c"}]
+    assert (found["runConfig"], found["wandbProject"]) == ({"lr": 1}, "p")
+    rows = ground.metrics(run.id)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert (rows[2]["loss"], rows[2]["entropy"]) == (1 / 3, 2.0)
+    assert run.url == f"https://app.primeintellect.ai/dashboard/training/{run.id}"
+
+
+async def test_the_async_run_is_the_same(ground: Ground) -> None:
+    async with await prime_runs.async_init(**EVAL) as run:
+        await run.log_traces([trace()])
+        await run.log_metrics({"acc": 1})
+        assert await run.flush()
+    found = ground.evaluation(run.id)
+    assert (found["status"], found["metrics"]["acc"]) == ("COMPLETED", 1)
+    assert len(ground.traces(run.id)) == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "message"),
+    [
+        (RuntimeError("boom"), "FAILED", "RuntimeError: boom"),
+        (KeyboardInterrupt(), "CANCELLED", "cancelled: KeyboardInterrupt"),
+        (SystemExit(3), "FAILED", "SystemExit: 3"),
+        (SystemExit(143), "CANCELLED", "cancelled: SystemExit: 143"),
+    ],
+)
+def test_the_end_of_the_body_is_the_end_of_the_run(
+    ground: Ground, raised: BaseException, status: str, message: str
+) -> None:
+    with pytest.raises(type(raised)), prime_runs.init(**EVAL) as run:
+        run.log_metrics({"acc": 1})
+        run.update_summary({"done": 0.5})
+        raise raised
+    assert run.status == status.lower()
+    found = ground.evaluation(run.id)
+    assert (found["status"], found["error_message"]) == (status, message)
+    assert found["metrics"]["done"] == 0.5
+
+
+def test_a_training_run_that_is_cancelled_is_reported_as_failed(ground: Ground) -> None:
+    run = prime_runs.init(**TRAIN)
+    run.finish(status="cancelled")
+    found = ground.training(run.id)
+    assert (found["status"], found["errorMessage"]) == ("FAILED", "cancelled")
+
+
+def test_finish_counts_once(ground: Ground) -> None:
+    run = prime_runs.init(**EVAL)
+    with pytest.raises(ValueError, match="status is one of"):
+        run.finish(status="running")
+    run.fail("no good")
+    run.finish({"late": 1})
+    assert (run.status, run.summary) == ("failed", {})
+    assert ground.evaluation(run.id)["error_message"] == "no good"
+    assert ground.requests("update_evaluation") == 1
+    with pytest.raises(prime_runs.RunFinishedError, match="as failed"):
+        run.log_metrics({"x": 1})
+    with pytest.raises(prime_runs.RunFinishedError):
+        run.update_summary({"x": 1})
+
+
+def test_a_run_that_was_closed_elsewhere_ends_quietly(ground: Ground) -> None:
+    run = prime_runs.init(**EVAL)
+    with prime_runs.init(id=run.id, finish_timeout=20) as attached:
+        assert attached.attached
+        attached.log_traces([trace()])
+    run.finish()
+    assert (attached.errors, run.errors) == ([], [])
+    assert ground.evaluation(run.id)["status"] == "COMPLETED"
+    assert len(ground.traces(run.id)) == 1
+
+
+def test_an_attached_run_reports_a_clean_end_only(ground: Ground) -> None:
+    owner = prime_runs.init(**TRAIN)
+    prime_runs.init(kind="train", id=owner.id).fail("no")
+    assert ground.training(owner.id)["status"] == "RUNNING"
+    prime_runs.init(kind="train", id=owner.id).finish()
+    assert ground.training(owner.id)["status"] == "COMPLETED"
+    owner.finish()
+    assert owner.errors == []
+
+
+def test_environments_are_found_or_made(ground: Ground) -> None:
+    run = prime_runs.init(environments=["mine", EnvironmentRef(slug="primeintellect/wordle")])
+    ids = ground.evaluation(run.id)["environment_ids"]
+    run.finish()
+    again = prime_runs.init(environments=[{"name": "mine"}, {"id": ids[1], "version_id": "v"}])
+    assert ground.evaluation(again.id)["environment_ids"] == ids
+    again.finish()
+
+
+def test_an_unknown_environment_is_named(ground: Ground) -> None:
+    with pytest.raises(EnvironmentResolutionError, match="'someone/nothing'") as caught:
+        prime_runs.init(environments=["someone/nothing"])
+    assert isinstance(caught.value.__cause__, NotFoundError)
+    assert ground.requests("create_evaluation") == 0
+
+
+def test_a_run_that_the_platform_refuses_is_an_error_of_init(ground: Ground) -> None:
+    ground.refuse("create_external_run", 403)
+    with pytest.raises(ForbiddenError):
+        prime_runs.init(**TRAIN)
+
+
+def test_an_opted_out_evaluation_keeps_to_the_legacy_storage(ground: Ground) -> None:
+    with prime_runs.init(traces_opt_out=True, **EVAL) as run:
+        run.log_episodes([episode(trace(1.0), trace(0.0))])
+        run.log_traces([trace()])
+    assert len(ground.samples(run.id)) == 3
+    assert ground.requests("upload_traces") == 0
+    assert ground.evaluation(run.id)["avg_score"] == 0.5
+    assert "prime_runs.traces_episodes_written" not in ground.evaluation(run.id)["metrics"]
+
+
+def test_an_account_that_is_opted_out_falls_back(ground: Ground) -> None:
+    ground.refuse("upload_traces", 403, "service_not_enabled")
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace()])
+        assert run.flush()
+        run.log_traces([trace()])
+    assert len(ground.samples(run.id)) == 2
+    assert ground.requests("upload_traces") == 1
+    assert run.errors == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "permission_denied"), (401, None), (402, None), (404, None)]
+)
+def test_no_other_failure_falls_back(ground: Ground, status: int, code: str | None) -> None:
+    ground.refuse("upload_traces", status, code)
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace()])
+        assert not run.flush()
+        run.log_traces([trace(), trace()])
+    assert ground.samples(run.id) == []
+    assert ground.requests("upload_traces") == 1  # an error that does not pass ends the sending
+    assert run.unsent_records == len(ground.unsent(run.id, "traces.jsonl")) == 3
+
+
+def test_no_fallback_once_prime_traces_has_taken_something(ground: Ground) -> None:
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace()])
+        assert run.flush()
+        ground.refuse("upload_traces", 403, "service_not_enabled")
+        run.log_traces([trace()])
+    assert ground.samples(run.id) == []
+    assert len(ground.unsent(run.id, "traces.jsonl")) == 1
+
+
+def test_a_training_run_of_an_account_that_is_opted_out_is_kept_on_disk(ground: Ground) -> None:
+    ground.refuse("upload_traces", 403, "service_not_enabled")
+    with prime_runs.init(**TRAIN) as run:
+        run.log_traces([trace()])
+        run.log_metrics({"loss": 1}, step=0)
+    assert len(ground.unsent(run.id, "traces.jsonl")) == 1
+    assert len(ground.metrics(run.id)) == 1
+
+
+def test_a_refused_record_costs_itself_alone(ground: Ground) -> None:
+    good = [trace() for _ in range(20)]
+    old = trace(timing={"start": 1.0})
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([*good[:13], old, *good[13:]])
+        run.log_traces([trace(value=float("nan"))])
+    assert ground.trace_ids(run.id) == {each["id"] for each in good}
+    assert run.failed_records == 2
+    assert {each["id"] for each in ground.unsent(run.id, "rejected-traces.jsonl")} >= {old["id"]}
+    assert any(isinstance(error, ValidationRejectedError) for error in run.errors)
+    assert run.status == "completed"
+
+
+def test_what_could_not_be_sent_is_sent_later(
+    ground: Ground, quick_retries: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    ground.refuse("upload_traces", 500)
+    traces, episodes = [trace() for _ in range(3)], [episode(trace(), trace())]
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces(traces)
+        run.log_episodes(episodes)
+        assert not run.flush()
+    assert run.unsent_dir == ground.folder / "prime-runs" / run.id
+    assert f"are kept in {run.unsent_dir}" in caplog.text
+    assert run.unsent_records == 4
+    assert isinstance(run.errors[0], ServerError)
+    ground.platform.clear_faults()
+    with TracesClient() as client:
+        client.upload_file(run.unsent_dir / "traces.jsonl")
+        client.upload_file(run.unsent_dir / "episodes.jsonl", line_format=LineFormat.EPISODE)
+    logged = {each["id"] for each in [*traces, *episodes[0]["traces"]]}
+    assert ground.trace_ids(run.id) == logged
+
+
+def test_three_failures_in_a_row_end_the_sending(ground: Ground, quick_retries: None) -> None:
+    ground.refuse("upload_traces", 500)
+    with prime_runs.init(**EVAL) as run:
+        for _ in range(5):
+            run.log_traces([trace()])
+            run.flush()
+    attempts = 3
+    assert ground.requests("upload_traces") == 3 * attempts
+    assert len(ground.unsent(run.id, "traces.jsonl")) == 5
+
+
+def test_a_training_run_tries_again_after_a_pause(
+    ground: Ground, quick_retries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prime_traces.runs.outlet.PAUSE", 0.3)
+    ground.refuse("log_external_run_metrics", 500)
+    with prime_runs.init(**TRAIN) as run:
+        for step in range(4):
+            run.log_metrics({"loss": 1}, step=step)
+            run.flush()
+        ground.platform.clear_faults()
+        time.sleep(0.3)
+        run.log_metrics({"loss": 1}, step=4)
+    assert [row["step"] for row in ground.metrics(run.id)] == [4]
+    assert [row["step"] for row in ground.unsent(run.id, "metrics.jsonl")] == [0, 1, 2, 3]
+
+
+def test_failures_are_raised_where_that_is_asked_for(ground: Ground) -> None:
+    ground.refuse("upload_traces", 402)
+    run = prime_runs.init(on_error="raise", **EVAL)
+    run.log_traces([trace()])
+    with pytest.raises(APIError) as caught:
+        run.flush()
+    assert caught.value.status_code == 402
+    run.finish()  # each is raised once
+    assert ground.evaluation(run.id)["status"] == "COMPLETED"
+
+
+def test_an_end_that_cannot_be_reported_is_written_down(
+    ground: Ground, quick_retries: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = prime_runs.init(**EVAL)
+    ground.refuse("finalize_evaluation", 500)
+    run.finish({"acc": 0.5})
+    end = json.loads((ground.folder / "prime-runs" / run.id / "run.json").read_text())
+    assert (end["id"], end["status"], end["summary"]) == (run.id, "completed", {"acc": 0.5})
+    assert "could not be reported" in caplog.text
+    assert run.unsent_dir is not None
+
+
+def test_records_that_can_be_neither_sent_nor_kept_are_counted_and_said(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    (ground.folder / "prime-runs").write_text("in the way")
+    ground.refuse("upload_traces", 402)
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace(), trace()])
+    assert (run.dropped_records, run.unsent_records) == (2, 0)
+    assert "2 records of the run" in caplog.text
+    assert "are lost" in caplog.text
+
+
+@pytest.fixture
+def doomed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """A platform of the test's own, to be stopped."""
+    with PlatformProcess() as process:
+        for name, value in process.env.items():
+            monkeypatch.setenv(name, value)
+        yield Ground(process, ground.folder)
+
+
+def test_a_platform_that_stops_holds_the_loop_up_no_longer_than_promised(
+    doomed: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prime_traces.runs.outlet.PATIENCE", 0.5)
+    run = prime_runs.init(**{**TRAIN, "finish_timeout": 1})
+    run.log_metrics({"loss": 1}, step=0)
+    assert run.flush()
+    doomed.platform.close()
+    longest, began = 0.0, time.monotonic()
+    steps = MAX_PARCELS + 40
+    for step in range(1, steps):
+        before = time.monotonic()
+        run.log_metrics({"loss": 1}, step=step)
+        run.log_traces([trace()])
+        longest = max(longest, time.monotonic() - before)
+    # Each outlet waits once, then knows that nothing moves.
+    assert longest < 2 * 0.5 + 0.5
+    assert time.monotonic() - began < 10
+    run.finish()
+    rows = doomed.unsent(run.id, "metrics.jsonl")
+    assert sorted(row["step"] for row in rows) == list(range(1, steps))
+    assert len(doomed.unsent(run.id, "traces.jsonl")) == steps - 1
+    assert json.loads((doomed.folder / "prime-runs" / run.id / "run.json").read_text())
+    assert PATIENCE == 5.0  # as it is documented
+
+
+def test_a_slow_platform_does_not_hold_the_caller(ground: Ground) -> None:
+    ground.platform.add_faults(FaultRule("upload_traces", delay_before=1.0))
+    run = prime_runs.init(**EVAL)
+    before = time.monotonic()
+    for _ in range(50):
+        run.log_traces([trace()])
+    assert time.monotonic() - before < 0.8
+    run.finish()
+    assert len(ground.traces(run.id)) == 50
+    # What waited went as one.
+    assert ground.requests("upload_traces") <= 3
+
+
+def test_what_is_not_sent_when_the_time_of_finish_is_over_is_kept(ground: Ground) -> None:
+    ground.platform.add_faults(FaultRule("upload_traces", delay_before=5.0))
+    run = prime_runs.init(**EVAL)
+    run.log_traces([trace()])
+    run.log_traces([trace()])
+    before = time.monotonic()
+    run.finish(timeout=0.3)
+    assert time.monotonic() - before < 3
+    assert len(ground.unsent(run.id, "traces.jsonl")) == 2
+    assert ground.evaluation(run.id)["status"] == "COMPLETED"
+
+
+def test_a_lost_answer_neither_loses_nor_doubles_a_trace(ground: Ground) -> None:
+    ground.platform.add_faults(FaultRule("upload_traces", reset="after_commit", nth=1))
+    given = [trace() for _ in range(3)]
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces(given)
+    assert len(ground.traces(run.id)) == 3
+    assert run.unsent_records == 0
