@@ -96,10 +96,16 @@ async def test_the_async_run_is_the_same(ground: Ground) -> None:
 def test_the_end_of_the_body_is_the_end_of_the_run(
     ground: Ground, raised: BaseException, status: str, message: str
 ) -> None:
-    with pytest.raises(type(raised)), prime_runs.init(**EVAL) as run:
-        run.log_metrics({"acc": 1})
-        run.update_summary({"done": 0.5})
-        raise raised
+    run = prime_runs.init(**EVAL)
+
+    def body() -> None:
+        with run:
+            run.log_metrics({"acc": 1})
+            run.update_summary({"done": 0.5})
+            raise raised
+
+    with pytest.raises(type(raised)):
+        body()
     assert run.status == status.lower()
     found = ground.evaluation(run.id)
     assert (found["status"], found["error_message"]) == (status, message)

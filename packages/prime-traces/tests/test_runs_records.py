@@ -57,7 +57,8 @@ def test_a_record_and_its_members_name_the_run_and_keep_the_rest() -> None:
 
 
 def test_traces_and_episodes_are_told_apart_and_keep_their_order() -> None:
-    kinds = [each.kind for each in packed(trace(), trace(), episode(), trace()) if each.__class__]
+    parcels = packed(trace(), trace(), episode(), trace())
+    kinds = [each.kind for each in parcels if isinstance(each, Parcel)]
     assert kinds == ["trace", "episode", "trace"]
 
 

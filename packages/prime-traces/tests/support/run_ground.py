@@ -107,9 +107,12 @@ class Ground:
 
     def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
         """Starts a program that logs; its first line of output is the run's id."""
-        program = textwrap.dedent(script)
+        return self.run("-c", textwrap.dedent(script), *arguments)
+
+    def run(self, *command: str | Path) -> subprocess.Popen[str]:
+        """Starts Python."""
         return subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
+            [sys.executable, *command],
             cwd=self.folder,
             env=dict(os.environ),
             stdout=subprocess.PIPE,

@@ -348,7 +348,7 @@ class AsyncRun:
         self._guard.leave()
 
     def __repr__(self) -> str:
-        return f"AsyncRun({self.id!r}, kind={self.kind!r}, status={self.status!r})"
+        return f"Async{self._recorder!r}"
 
 
 def _status(error: BaseException | None) -> Status:

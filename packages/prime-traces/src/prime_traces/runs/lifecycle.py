@@ -5,16 +5,20 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
+import logging
 import os
 import time
 import weakref
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+from prime_core.reaper import finish_with_child
 from prime_core.sync import loop_thread
 from prime_core.termination import ignore_termination
 
 __all__ = ["LIVE", "OpenRun"]
+
+logger = logging.getLogger("prime_traces")
 
 # The interpreter's exit waits so long for the uploads, and then for the reports of the runs' ends.
 EXIT_PATIENCE = 15.0
@@ -39,6 +43,9 @@ class _Runs:
         self._open: dict[OpenRun, None] = {}
 
     def add(self, run: OpenRun) -> None:
+        if not self._open:
+            # Before the reaper's, which closes the connections.
+            finish_with_child(self.finish, priority=1)
         self._all.add(run)
         self._open[run] = None
 
@@ -58,7 +65,9 @@ class _Runs:
             # Ctrl-C does not cut it short: records would be lost that can still be kept.
             with contextlib.suppress(KeyboardInterrupt):
                 concurrent.futures.wait(ends, timeout=left)
-                return
+                break
+        for run in list(self._open):
+            logger.error("%r could not be finished at exit.", run)
 
     def begin_anew(self) -> None:
         """In a forked child: the open runs are the parent's, which ends them."""

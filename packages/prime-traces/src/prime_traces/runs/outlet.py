@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -99,23 +100,22 @@ class Outlet:
 
     async def put(self, parcel: Parcel) -> None:
         """Queues a parcel; after 5 s without room, or while the sink fails, it is kept unsent."""
-        if self._shut:
+        if not await self._has_room(parcel) or self._shut:
             await self._unsent(parcel, None, False)
-        elif await self._has_room(parcel):
-            self._queue.append(parcel)
-            self._bytes += parcel.size
-            self._idle.clear()
-            if self._worker is None or self._worker.done():
-                self._worker = asyncio.create_task(self._work())
-        else:
-            await self._unsent(parcel, None, False)
+            return
+        self._queue.append(parcel)
+        self._bytes += parcel.size
+        self._idle.clear()
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
 
     async def drained(self) -> None:
         """Returns once everything that was put so far is sent, or kept unsent."""
         await self._idle.wait()
 
     async def stop(self) -> None:
-        """Ends the work at once; what is left is kept unsent."""
+        """Ends the work at once; what is left, and what comes later, is kept unsent."""
+        self._shut_until = math.inf
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.wait([self._worker], timeout=PATIENCE)
@@ -123,6 +123,7 @@ class Outlet:
         self._pending.clear()
         self._queue.clear()
         self._bytes = 0
+        self._room.set()  # whoever waits for it finds that it is of no use
         for parcel in left:
             await self._unsent(parcel, None, False)
         self._idle.set()
@@ -133,7 +134,7 @@ class Outlet:
 
     async def _has_room(self, parcel: Parcel) -> bool:
         deadline = time.monotonic() + PATIENCE
-        while self._full(parcel):
+        while self._full(parcel) and not self._shut:
             self._room.clear()
             # Whoever waited in vain has told that the platform is slow: the next don't wait too.
             left = deadline - time.monotonic()
@@ -202,7 +203,7 @@ class Outlet:
             self._strikes = 0
             # An error of another kind will not pass by itself.
             passes = transient and self._pauses
-            self._shut_until = time.monotonic() + PAUSE if passes else float("inf")
+            self._shut_until = time.monotonic() + PAUSE if passes else math.inf
 
     def _turns_to_fallback(self, error: Exception) -> bool:
         closed = isinstance(error, ForbiddenError) and error.code == "service_not_enabled"

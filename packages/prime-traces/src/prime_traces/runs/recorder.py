@@ -59,6 +59,9 @@ class Recorder:
         self._ending: asyncio.Task[None] | None = None
         self._cut: asyncio.Event | None = None
 
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, kind={self.settings.kind!r}, status={self.status!r})"
+
     @property
     def online(self) -> bool:
         """Whether anything is sent."""
