@@ -9,6 +9,8 @@ from typing import Any
 
 import prime_compute.operations
 import prime_inference.operations
+import prime_traces.operations
+import prime_traces.runs.operations
 import prime_train.operations
 import pytest
 
@@ -24,6 +26,7 @@ MODULES = [
     prime_inference.operations,
     prime_sandboxes.operations,
     prime_traces.operations,
+    prime_traces.runs.operations,
     prime_train.operations,
 ]
 ROWS = {

@@ -45,7 +45,7 @@ from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 from prime_local.traces.service import TracesService
 from prime_local.training.external import KIND as EXTERNAL_RUN
-from prime_local.training.external import ExternalRunRegistry
+from prime_local.training.external import METRICS, ExternalRunRegistry
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -209,7 +209,9 @@ class PlatformCore:
         self.evaluations.take_over(
             objects.get(EVALUATION, {}).values(), objects.get(SAMPLES, {}).values()
         )
-        self.external_runs.take_over(objects.get(EXTERNAL_RUN, {}).values())
+        self.external_runs.take_over(
+            objects.get(EXTERNAL_RUN, {}).values(), objects.get(METRICS, {}).values()
+        )
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -45,7 +46,7 @@ class Evaluation:
     Args:
         described: what its maker says about it, by the names of `DESCRIPTION`.
         environments: id and name of each.
-        scores: of its samples that have one.
+        scored: how many of its samples have a score; `score_sum` is what they come to.
         pushes: how many times samples were pushed.
     """
 
@@ -64,20 +65,35 @@ class Evaluation:
     completed_at: str | None = None
     total_samples: int = 0
     pushes: int = 0
-    scores: list[float] = field(default_factory=list)
+    scored: int = 0
+    score_sum: float = 0.0
+    min_score: float | None = None
+    max_score: float | None = None
 
     @property
     def closed(self) -> bool:
         return self.status in CLOSED
 
+    def count(self, samples: Sequence[JsonObject]) -> None:
+        """Take samples into its figures."""
+        self.total_samples += len(samples)
+        self.pushes += 1
+        for sample in samples:
+            score = sample.get("score", sample.get("reward"))
+            if score is not None:
+                self.scored += 1
+                self.score_sum += score
+                least, most = self.min_score, self.max_score
+                self.min_score = score if least is None else min(score, least)
+                self.max_score = score if most is None else max(score, most)
+
     def figures(self) -> JsonObject:
         """Return what is computed from its samples."""
-        scores = self.scores
         return {
             "total_samples": self.total_samples,
-            "avg_score": sum(scores) / len(scores) if scores else None,
-            "min_score": min(scores, default=None),
-            "max_score": max(scores, default=None),
+            "avg_score": self.score_sum / self.scored if self.scored else None,
+            "min_score": self.min_score,
+            "max_score": self.max_score,
         }
 
     def to_wire(self, viewer_url: str) -> JsonObject:

@@ -125,10 +125,7 @@ class EvaluationRegistry:
             raise PlatformError(409, f"The evaluation is {evaluation.status.value}")
         if evaluation.status is Status.PENDING:
             evaluation.status, evaluation.started_at = Status.RUNNING, self._now()
-        scores = [sample.get("score", sample.get("reward")) for sample in samples]
-        evaluation.scores += [float(score) for score in scores if score is not None]
-        evaluation.total_samples += len(samples)
-        evaluation.pushes += 1
+        evaluation.count(samples)
         self._samples[evaluation.id] += samples
         row = {"evaluation_id": evaluation.id, "samples": samples}
         self._storage.save_object(SAMPLES, f"{evaluation.id}/{evaluation.pushes}", row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from prime_local.clock import PlatformClock
@@ -14,6 +14,7 @@ from prime_local.sandboxes.record import wire_date
 from prime_local.storage import Storage
 
 KIND = "external_run"
+METRICS = "external_run_metrics"
 _TERMINAL = ("COMPLETED", "FAILED")
 
 
@@ -23,7 +24,6 @@ class ExternalRun:
 
     Args:
         asked: the `CreateExternalRunRequest` of the contract that made it.
-        metrics: a row each for the steps that have been logged.
     """
 
     id: str
@@ -34,7 +34,6 @@ class ExternalRun:
     status: str = "RUNNING"
     error_message: str | None = None
     completed_at: str | None = None
-    metrics: list[JsonObject] = field(default_factory=list)
 
     def to_wire(self) -> JsonObject:
         """Return the `Run` object of the contract."""
@@ -82,20 +81,33 @@ class ExternalRunRegistry:
         self._storage = storage
         self._user_id = user_id
         self._runs: dict[str, ExternalRun] = {}
+        self._metrics: dict[str, list[JsonObject]] = {}
+        # The place of a step's row, by run and step.
+        self._places: dict[tuple[str, object], int] = {}
 
-    def take_over(self, stored: Iterable[Mapping[str, Any]]) -> None:
+    def take_over(
+        self, runs: Iterable[Mapping[str, Any]], metrics: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Take over what an earlier platform kept."""
-        for row in stored:
+        for row in runs:
             run = ExternalRun(**row)
             self._runs[run.id] = run
+            self._metrics[run.id] = []
+        for row in metrics:
+            self._row(row["run_id"], row["metrics"])
 
     def create(self, asked: JsonObject) -> ExternalRun:
         """Register a run, which is RUNNING from then on."""
         now = wire_date(self._clock.date())
         run = ExternalRun(self._identifiers.make("", 24), self._user_id, asked, now, now)
         self._runs[run.id] = run
+        self._metrics[run.id] = []
         self._save(run)
         return run
+
+    def metrics(self, run: ExternalRun) -> list[JsonObject]:
+        """Return a row for each step that was logged."""
+        return self._metrics[run.id]
 
     def get(self, run_id: str) -> ExternalRun:
         """Return a run.
@@ -128,13 +140,21 @@ class ExternalRunRegistry:
 
     def log(self, run: ExternalRun, metrics: JsonObject) -> None:
         """Store metrics; those of a step that is known already join its row."""
-        step = metrics.get("step")
-        known = [row for row in run.metrics if step is not None and row.get("step") == step]
-        if known:
-            known[0].update(metrics)
-        else:
-            run.metrics.append(dict(metrics))
+        place = self._row(run.id, metrics)
+        row = {"run_id": run.id, "metrics": self._metrics[run.id][place]}
+        self._storage.save_object(METRICS, f"{run.id}/{place}", row)
         self._save(run)
+
+    def _row(self, run_id: str, metrics: JsonObject) -> int:
+        """Put metrics into their row and return its place."""
+        rows, step = self._metrics[run_id], metrics.get("step")
+        place = len(rows)
+        if step is not None:
+            place = self._places.setdefault((run_id, step), place)
+        if place == len(rows):
+            rows.append({})
+        rows[place].update(metrics)
+        return place
 
     def _save(self, run: ExternalRun) -> None:
         run.updated_at = wire_date(self._clock.date())

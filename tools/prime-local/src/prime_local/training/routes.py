@@ -41,7 +41,7 @@ async def get_run_metrics(call: Call) -> Reply:
     first, last = call.parameters.get("min_step"), call.parameters.get("max_step")
     rows = [
         row
-        for row in _run(call).metrics
+        for row in call.core.external_runs.metrics(_run(call))
         if (first is None or row.get("step", first - 1) >= first)
         and (last is None or row.get("step", last + 1) <= last)
     ]
