@@ -394,3 +394,15 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_trace(ground: Ground) -> None
         run.log_traces(given)
     assert len(ground.traces(run.id)) == 3
     assert run.unsent_records == 0
+
+
+def test_the_readme_runs(ground: Ground) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    section = readme.partition("## Runs that report")[2].partition("\n## ")[0]
+    names: dict[str, Any] = {"__name__": "snippet"}
+    for _, code in python_blocks(section):
+        exec(code, names)
+    run = names["run"]
+    assert (run.status, run.errors) == ("completed", [])
+    assert ground.trace_ids(run.id) == {"trace-1"}
+    assert ground.evaluation(run.id)["metrics"]["avg_reward"] == 1.0

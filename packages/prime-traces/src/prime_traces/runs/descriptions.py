@@ -62,11 +62,6 @@ class EnvironmentRef:
                     f"environments: a slug reads owner/name, unlike {self.slug!r}"
                 )
 
-    @property
-    def wanted(self) -> str:
-        """How it was named, the surest way first."""
-        return self.id or self.slug or self.name or ""
-
 
 @dataclass(frozen=True)
 class TrainingSpec:

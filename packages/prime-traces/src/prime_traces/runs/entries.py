@@ -118,7 +118,7 @@ class EvaluationEntry:
                 found = _id_of(await self._control.call(RESOLVE_ENVIRONMENT, body))
         except (APIError, KeyError) as error:
             raise EnvironmentResolutionError(
-                f"The environment {environment.wanted!r} can't be read from the Environments "
+                f"The environment {_named(environment)!r} can't be read from the Environments "
                 f"Hub: {error}"
             ) from error
         return _stated({"id": found, "version_id": environment.version_id})
@@ -170,7 +170,7 @@ class TrainingEntry:
             "base_model": settings.model,
             "max_steps": figures.max_steps,
             "environments": [
-                _stated({"id": each.wanted, "version_id": each.version_id})
+                _stated({"id": _named(each), "version_id": each.version_id})
                 for each in settings.environments
             ],
             "name": settings.name,
@@ -213,12 +213,17 @@ def _id_of(answer: Mapping[str, Any]) -> str:
     return found
 
 
+def _named(environment: EnvironmentRef) -> str:
+    """How an environment was named, the surest way first."""
+    return environment.id or environment.slug or environment.name or ""
+
+
 def _stated(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _default_name(settings: RunSettings) -> str:
-    parts = [each.wanted.rpartition("/")[2] for each in settings.environments[:1]]
+    parts = [_named(each).rpartition("/")[2] for each in settings.environments[:1]]
     if settings.model:
         parts.append(settings.model.rpartition("/")[2])
     return "-".join(parts)
