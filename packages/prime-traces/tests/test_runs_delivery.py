@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import prime_traces.runs as prime_runs
 import pytest
+from code_blocks import python_blocks
 from prime_traces import LineFormat, TracesClient, ValidationRejectedError
 from prime_traces.runs import EnvironmentRef, EnvironmentResolutionError, TrainingSpec
 from prime_traces.runs.outlet import MAX_PARCELS, PATIENCE

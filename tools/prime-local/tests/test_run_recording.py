@@ -58,6 +58,10 @@ async def test_an_environment_is_read_by_slug_and_by_id(client: RawClient) -> No
     assert looked_up.body["data"]["owner"] == made["owner"]
     published = await client.call("GET", "/api/v1/environmentshub/primeintellect/gsm8k/@latest")
     assert published.status == 200
+    path = "/api/v1/environmentshub/primeintellect/gsm8k/@latest"
+    assert (await client.call("GET", path, headers={})).status == 200  # no key is needed
+    wrong = {"Authorization": "Bearer wrong"}
+    assert (await client.call("GET", path, headers=wrong)).status == 401
     unknown = await client.call("GET", "/api/v1/environmentshub/primeintellect/nothing/@latest")
     assert (unknown.status, unknown.body) == (404, {"detail": "Environment not found"})
     older = await client.call("GET", f"/api/v1/environmentshub/{slug}/@0.0.1")
