@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import prime_traces.runs as prime_runs
 import pytest
 from code_blocks import python_blocks
-from prime_traces import LineFormat, TracesClient, ValidationRejectedError
-from prime_traces.runs import EnvironmentRef, EnvironmentResolutionError, TrainingSpec
-from prime_traces.runs.outlet import MAX_PARCELS, PATIENCE
 from run_ground import TEAM, Ground, episode, trace
 from run_ground import ground as ground
 from run_ground import platform_process as platform_process
 
+import prime_traces.runs as prime_runs
 from prime_core.errors import APIError, ForbiddenError, NotFoundError, ServerError
 from prime_local import FaultRule, PlatformProcess
+from prime_traces import LineFormat, TracesClient, ValidationRejectedError
+from prime_traces.runs import EnvironmentRef, EnvironmentResolutionError, TrainingSpec
+from prime_traces.runs.outlet import MAX_PARCELS, PATIENCE
 
 EVAL: dict[str, Any] = {"environments": ["primeintellect/gsm8k"], "finish_timeout": 20}
 TRAIN: dict[str, Any] = {"kind": "train", "model": "m", "team_id": TEAM, "finish_timeout": 20}

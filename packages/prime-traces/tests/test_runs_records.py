@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_ground import episode, trace
+
 from prime_traces.errors import InvalidRecordError, TraceTooLargeError
 from prime_traces.runs import metrics
 from prime_traces.runs.figures import metrics_line, summary_values
@@ -19,7 +21,6 @@ from prime_traces.runs.parcels import Parcel, Refusal
 from prime_traces.runs.records import Packer, has_members
 from prime_traces.runs.samples import samples_of
 from prime_traces.runs.unsent import UnsentRecords
-from run_ground import episode, trace
 
 
 def packed(*records: object, target: int = 10**6) -> list[Parcel | Refusal]:

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import prime_traces.runs as prime_runs
 import pytest
 from environment import clean_environment as clean_environment
-from prime_traces.runs import ConfigurationError, EnvironmentRef, TrainingSpec
-from prime_traces.runs.settings import RunSettings, resolve
 
 import prime_core.errors
+import prime_traces.runs as prime_runs
+from prime_traces.runs import ConfigurationError, EnvironmentRef, TrainingSpec
+from prime_traces.runs.settings import RunSettings, resolve
 
 ARGUMENTS: dict[str, Any] = {
     "name": None,
