@@ -155,7 +155,15 @@ def test_a_run_whose_making_is_interrupted_is_not_left_open(ground: Ground, asyn
         if async_
         else "prime_runs.init(environments=['primeintellect/gsm8k'])"
     )
-    process = ground.start(BEGIN + f"print('making', flush=True)\n{call}\n")
+    script = f"""
+print('making', flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    time.sleep(3)
+os._exit(0)  # no exit hook does it
+"""
+    process = ground.start(BEGIN + script)
     wait_for(process, "making")
     deadline = time.monotonic() + 20
     while not ground.requests("create_evaluation"):
