@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from code_blocks import python_blocks
+from raw_server import RawServer, answer
 from run_ground import TEAM, Ground, episode, trace
 from run_ground import ground as ground
 from run_ground import platform_process as platform_process
@@ -134,6 +135,35 @@ def test_finish_counts_once(ground: Ground) -> None:
         run.log_metrics({"x": 1})
     with pytest.raises(prime_runs.RunFinishedError):
         run.update_summary({"x": 1})
+
+
+def test_kept_errors_keep_nothing_of_what_was_sent(ground: Ground) -> None:
+    ground.refuse("upload_traces", 402)
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace(), {"id": "bad"}])
+    assert len(run.errors) == 2
+    for error in run.errors:
+        assert error.__traceback__ is None
+        assert error.__context__ is None or error.__context__.__traceback__ is None
+
+
+def test_the_platforms_own_workers_attach_at_its_internal_root(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with RawServer(answer(200, {}), answer(200, {})) as server:
+        address = f"{server.url}/api/internal/rft"
+        with prime_runs.init(kind="train", id="r1", api_key="token", base_url=address) as run:
+            run.log_metrics({"loss": 1}, step=0)
+        assert run.errors == []
+        metrics, end = server.requests
+    assert (metrics.target, end.target) == (
+        "/api/internal/rft/metrics",
+        "/api/internal/rft/finalize",
+    )
+    assert metrics.headers["x-api-key"] == end.headers["x-api-key"] == "token"
+    assert metrics.headers["authorization"] == "Bearer token"
+    assert end.json == {"run_id": "r1", "exit_code": 0}
 
 
 def test_a_run_that_was_closed_elsewhere_ends_quietly(ground: Ground) -> None:

@@ -311,7 +311,7 @@ class AsyncRun:
                 left then is kept on disk. The report takes 10 s more at most.
 
         Raises:
-            ValueError: another status.
+            ValueError: another status, or a timeout below 0.
             Exception: the first failure, where the run is to raise them.
         """
         await self._recorder.finish(status, summary, error, timeout)

@@ -308,7 +308,7 @@ class Run(Facade[AsyncRun]):
                 left then is kept on disk. The report takes 10 s more at most.
 
         Raises:
-            ValueError: another status.
+            ValueError: another status, or a timeout below 0.
             Exception: the first failure, where the run is to raise them.
         """
         run(self._async.finish(summary, status=status, error=error, timeout=timeout))

@@ -56,7 +56,11 @@ class Losses:
         return self.unsent + self.rejected + self.dropped
 
     def note(self, error: Exception) -> None:
-        """Counts a failure in."""
+        """Counts a failure in, without the frames of its traceback: they hold what was sent."""
+        part: BaseException | None = error
+        while part is not None:
+            part.__traceback__ = None
+            part = part.__cause__ or part.__context__
         if len(self.errors) < KEPT_ERRORS:
             self.errors.append(error)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sys
 import uuid
 from collections.abc import Iterable, Mapping
@@ -125,7 +126,7 @@ class Recorder:
     def abandon(self) -> None:
         """Ends a run that its maker never learned of; `LIVE` waits for that."""
         if self.online:
-            loop_thread().submit(self._end_after_create("cancelled", None, REPORT_PATIENCE))
+            loop_thread().submit(self._end_after_create("cancelled", None, REPORT_PATIENCE, None))
 
     # Logging
 
@@ -214,11 +215,13 @@ class Recorder:
         """Sends what is left, and reports the end; the first caller's word counts.
 
         Raises:
-            ValueError: a status that is no end.
+            ValueError: a status that is no end, or a timeout that is none.
             Exception: the first failure, where the run is to raise them.
         """
         if status not in TERMINAL:
             raise ValueError(f"status is one of {', '.join(TERMINAL)}, not {status!r}")
+        if timeout is not None and not 0 <= timeout < math.inf:
+            raise ValueError(f"timeout is a number of seconds from 0 on, not {timeout!r}")
         if summary and not self.finished:
             self.update_summary(summary)
         limit = self.settings.finish_timeout if timeout is None else timeout
@@ -232,7 +235,7 @@ class Recorder:
         """Finishes the run as crashed; what takes longer to send is kept unsent."""
         asyncio.get_running_loop().call_later(patience, self._hurry)
         error = getattr(sys, "last_value", None) or "the process ended without finishing the run"
-        await self._end_after_create("crashed", error, patience)
+        await self._end_after_create("crashed", error, patience, patience)
 
     def begin_anew(self) -> None:
         """Leaves what is under way to the parent process, in a forked child."""
@@ -240,11 +243,18 @@ class Recorder:
         self._begin()
 
     async def _end_after_create(
-        self, status: Status, error: BaseException | str | None, timeout: float
+        self,
+        status: Status,
+        error: BaseException | str | None,
+        timeout: float,
+        patience: float | None,
     ) -> None:
+        """Finishes the run once its making is over, which is waited for no longer than so."""
+        if self._creating is not None:
+            await asyncio.wait([self._creating], timeout=patience)
+            if not self._creating.done():
+                return  # it stays among the open ones, and that is said
         with contextlib.suppress(Exception):
-            if self._creating is not None:
-                await asyncio.wait([self._creating], timeout=timeout)
             await self._finish(status, error, timeout)
 
     async def _finish(
