@@ -30,6 +30,7 @@ TRAIN: dict[str, Any] = {"kind": "train", "model": "m", "team_id": TEAM, "finish
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the pauses between attempts."""
     monkeypatch.setattr("prime_core.retries.BASE_DELAY", 0.001)
+    monkeypatch.setattr("prime_traces.runs.outlet.PAUSES", (0.01, 0.02))
 
 
 def test_an_evaluation_is_made_filled_and_completed(ground: Ground) -> None:
@@ -297,6 +298,28 @@ def test_what_could_not_be_sent_is_sent_later(
     assert ground.trace_ids(run.id) == logged
 
 
+def test_a_failure_that_passes_costs_nothing(ground: Ground, quick_retries: None) -> None:
+    attempts = 3
+    ground.refuse("upload_traces", 500, times=2 * attempts)
+    ground.refuse("update_evaluation", 500, times=2 * attempts)
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace()])
+        run.log_metrics({"acc": 1})
+        assert run.flush()
+    assert len(ground.traces(run.id)) == 1
+    assert (run.errors, run.unsent_dir) == ([], None)
+
+
+def test_samples_that_may_have_arrived_are_not_sent_again(ground: Ground) -> None:
+    ground.platform.add_faults(FaultRule("push_evaluation_samples", reset="after_commit", nth=1))
+    with prime_runs.init(traces_opt_out=True, **EVAL) as run:
+        run.log_traces([trace()])
+        run.flush()
+        run.log_traces([trace()])
+    assert len(ground.samples(run.id)) == 2
+    assert len(ground.unsent(run.id, "traces.jsonl")) == 1
+
+
 def test_three_failures_in_a_row_end_the_sending(ground: Ground, quick_retries: None) -> None:
     ground.refuse("upload_traces", 500)
     with prime_runs.init(**EVAL) as run:
@@ -311,7 +334,7 @@ def test_three_failures_in_a_row_end_the_sending(ground: Ground, quick_retries: 
 def test_a_training_run_tries_again_after_a_pause(
     ground: Ground, quick_retries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prime_traces.runs.outlet.PAUSE", 0.3)
+    monkeypatch.setattr("prime_traces.runs.outlet.SHUT", 0.3)
     ground.refuse("log_external_run_metrics", 500)
     with prime_runs.init(**TRAIN) as run:
         for step in range(4):

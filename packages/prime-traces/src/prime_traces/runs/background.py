@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from prime_core.reaper import reaper
-from prime_core.sync import in_thread
+from prime_core.sync import in_thread, loop_thread
 
 __all__ = ["exiting", "off_loop", "on_loop_thread"]
 
@@ -16,6 +17,9 @@ T = TypeVar("T")
 
 async def on_loop_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine on the loop thread; the caller's cancellation leaves it running there."""
+    loop = loop_thread().loop
+    if asyncio.get_running_loop() is loop:  # for the sync twin, whose calls run there
+        return await asyncio.shield(loop.create_task(coroutine))
     return await reaper.run(coroutine)
 
 

@@ -64,6 +64,7 @@ class Entry(Protocol):
     id: str
     name: str | None
     url: str | None
+    repeatable: bool
 
     async def create(self) -> None:
         """Makes the entry, unless the run is attached to one."""
@@ -77,6 +78,8 @@ class Entry(Protocol):
 
 class EvaluationEntry:
     """An evaluation: it has no steps, so that its metrics are the latest of each name."""
+
+    repeatable = True
 
     def __init__(self, control: ControlPlane, settings: RunSettings) -> None:
         self._control = control
@@ -153,6 +156,8 @@ class EvaluationEntry:
 
 class TrainingEntry:
     """A training run that is executed elsewhere than on the platform."""
+
+    repeatable = True
 
     def __init__(self, control: ControlPlane, settings: RunSettings) -> None:
         self._control = control

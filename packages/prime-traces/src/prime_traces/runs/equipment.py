@@ -50,11 +50,11 @@ class Equipment:
         self.records = Outlet(
             samples if settings.opted_out else traces,
             self._losses.keep,
-            pauses=train,
+            reopens=train,
             fallback=None if train else fallback,
         )
         # A worker of their own: figures must not wait behind gigabytes of traces.
-        self.metrics = Outlet(self.entry, self._losses.keep, pauses=train, joins=not train)
+        self.metrics = Outlet(self.entry, self._losses.keep, reopens=train, joins=not train)
 
     async def drained(self) -> None:
         """Returns once everything that was put so far is sent, or kept unsent."""

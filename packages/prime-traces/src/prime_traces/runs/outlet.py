@@ -35,8 +35,9 @@ MAX_PARCELS = 256
 MAX_BYTES = 256 * 1024 * 1024
 # How long a caller waits for room.
 PATIENCE = 5.0
-STRIKES = 3
-PAUSE = 300.0
+# Before what failed is sent again; one failure more, and the sending ends, or pauses.
+PAUSES = (2.0, 10.0)
+SHUT = 300.0
 # How many further requests may be spent on finding the records for which one was refused.
 MAX_SPLITS = 64
 
@@ -66,7 +67,7 @@ class Outlet:
         sink: where they go.
         unsent: takes what was not sent, the reason if there is one, and whether the parcel
             was refused for what it is.
-        pauses: whether three failures in a row only pause it, for 300 s, or end it.
+        reopens: whether three failures in a row only pause it, for 300 s, or end it.
         joins: whether waiting parcels of a kind are sent as one.
         fallback: another sink.
     """
@@ -76,13 +77,13 @@ class Outlet:
         sink: Sink,
         unsent: Unsent,
         *,
-        pauses: bool,
+        reopens: bool,
         joins: bool = True,
         fallback: Fallback | None = None,
     ) -> None:
         self._sink = sink
         self._unsent = unsent
-        self._pauses = pauses
+        self._reopens = reopens
         self._joins = joins
         self._fallback = fallback
         self._queue: deque[Parcel] = deque()
@@ -94,7 +95,7 @@ class Outlet:
         self._idle.set()
         self._room.set()
         self._stalled = False
-        self._strikes = 0
+        self._failures = 0  # in a row
         self._shut_until = 0.0
         self._worker: asyncio.Task[None] | None = None
 
@@ -183,10 +184,11 @@ class Outlet:
                     first, second = parcel.halves()
                     self._pending[-1:] = [second, first]
                     continue
-                self._judge(error, refused)
+                if not refused and await self._tries_again(error):
+                    continue
                 await self._give_up(parcel, error, refused)
             else:
-                self._strikes = 0
+                self._failures = 0
                 self._stalled = False
                 self._pending.pop()
 
@@ -194,16 +196,20 @@ class Outlet:
         self._pending.pop()  # first: a stop while it is kept must not keep it again
         await self._unsent(parcel, error, refused)
 
-    def _judge(self, error: Exception, refused: bool) -> None:
-        if refused:
-            return
+    async def _tries_again(self, error: Exception) -> bool:
+        """Whether the same is to be sent again; if it failed too often, nothing is for a while."""
         transient = isinstance(error, _TRANSIENT)
-        self._strikes += 1
-        if not transient or self._strikes >= STRIKES:
-            self._strikes = 0
-            # An error of another kind will not pass by itself.
-            passes = transient and self._pauses
-            self._shut_until = time.monotonic() + PAUSE if passes else math.inf
+        if transient and self._failures < len(PAUSES):
+            pause = PAUSES[self._failures]
+            self._failures += 1
+            if self._sink.repeatable:
+                await asyncio.sleep(pause)
+            return self._sink.repeatable
+        self._failures = 0
+        # An error of another kind will not pass by itself.
+        passes = transient and self._reopens
+        self._shut_until = time.monotonic() + SHUT if passes else math.inf
+        return False
 
     def _turns_to_fallback(self, error: Exception) -> bool:
         closed = isinstance(error, ForbiddenError) and error.code == "service_not_enabled"

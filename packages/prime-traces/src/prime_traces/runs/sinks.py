@@ -25,7 +25,13 @@ SAMPLES_TIMEOUT = 300.0
 
 
 class Sink(Protocol):
-    """Something that takes parcels."""
+    """Something that takes parcels.
+
+    Attributes:
+        repeatable: whether a parcel that may have arrived can be sent again.
+    """
+
+    repeatable: bool
 
     async def send(self, parcel: Parcel) -> None:
         """Sends a parcel, wholly or not at all.
@@ -43,6 +49,8 @@ class TracesSink:
         api: the service.
         context: labels for each trace.
     """
+
+    repeatable = True  # the same bytes are stored once
 
     def __init__(self, api: AsyncTracesAPIClient, context: Mapping[str, str]) -> None:
         self._api = api
@@ -73,6 +81,8 @@ class SamplesSink:
         control: the control plane.
         evaluation_id: the evaluation.
     """
+
+    repeatable = False  # the same rows would be there twice
 
     def __init__(self, control: ControlPlane, evaluation_id: str) -> None:
         self._control = control
