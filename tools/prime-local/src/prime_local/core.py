@@ -19,10 +19,6 @@ from prime_local.checkpoints.volumes import KIND as VOLUME
 from prime_local.checkpoints.volumes import PART, VolumeRegistry
 from prime_local.clock import PlatformClock
 from prime_local.contract import ContractChecks, load_contract
-from prime_local.environments.registry import KIND as ENVIRONMENT
-from prime_local.environments.registry import EnvironmentRegistry
-from prime_local.evaluations.registry import KIND as EVALUATION
-from prime_local.evaluations.registry import SAMPLES, EvaluationRegistry
 from prime_local.faults import FaultRule, FaultRules
 from prime_local.identifiers import Identifiers
 from prime_local.images.kitchen import Kitchen, top_mount
@@ -32,6 +28,7 @@ from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
+from prime_local.recording import Recording
 from prime_local.refusals import Refusals
 from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
@@ -44,8 +41,6 @@ from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 from prime_local.traces.service import TracesService
-from prime_local.training.external import KIND as EXTERNAL_RUN
-from prime_local.training.external import METRICS, ExternalRunRegistry
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -56,8 +51,6 @@ _IMAGES_NAME = "images"
 _BUILDS_NAME = "builds"
 _TRACES_NAME = "traces.sqlite3"
 _CLOSE_SECONDS = 2.5
-# Under which the only user there is owns environments.
-_USER_SLUG = "local-user"
 
 
 @dataclass(frozen=True)
@@ -205,13 +198,7 @@ class PlatformCore:
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
         )
-        self.environments.take_over(objects.get(ENVIRONMENT, {}).values())
-        self.evaluations.take_over(
-            objects.get(EVALUATION, {}).values(), objects.get(SAMPLES, {}).values()
-        )
-        self.external_runs.take_over(
-            objects.get(EXTERNAL_RUN, {}).values(), objects.get(METRICS, {}).values()
-        )
+        self.recording.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -244,10 +231,7 @@ class PlatformCore:
         self.checkpoints = CheckpointRegistry(workshop, self._live)
         self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
         self.images = ImageRegistry(self._depot())
-        kept = (self.clock, self.identifiers, self._storage)
-        self.environments = EnvironmentRegistry(*kept, user_slug=_USER_SLUG)
-        self.evaluations = EvaluationRegistry(*kept, self.environments)
-        self.external_runs = ExternalRunRegistry(*kept, self.user_id)
+        self.recording = Recording(self.clock, self.identifiers, self._storage, self.user_id)
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,

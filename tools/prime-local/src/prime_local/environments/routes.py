@@ -7,17 +7,19 @@ from prime_local.errors import not_simulated
 
 
 async def resolve_environment(call: Call) -> Reply:
-    environment, created = call.core.environments.resolve(call.body)
+    environment, created = call.core.recording.environments.resolve(call.body)
     await call.core.saved()
     return Reply({"data": {**environment.identity(), "created": created}})
 
 
 async def lookup_environment(call: Call) -> Reply:
-    return Reply({"data": call.core.environments.by_id(call.body["id"]).identity()})
+    return Reply({"data": call.core.recording.environments.by_id(call.body["id"]).identity()})
 
 
 async def get_environment(call: Call) -> Reply:
-    environment = call.core.environments.by_slug(call.parameters["owner"], call.parameters["name"])
+    environment = call.core.recording.environments.by_slug(
+        call.parameters["owner"], call.parameters["name"]
+    )
     if call.parameters["version"] != "latest":
         raise not_simulated("get_environment at another version than the latest")
     return Reply({"data": environment.to_wire()})

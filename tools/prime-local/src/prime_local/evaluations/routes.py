@@ -9,7 +9,7 @@ from prime_local.evaluations.record import Evaluation
 
 
 async def create_evaluation(call: Call) -> Reply:
-    evaluations = call.core.evaluations
+    evaluations = call.core.recording.evaluations
     evaluation = evaluations.create(call.body, scope_of(call, call.body))
     await call.core.saved()
     wire = evaluation.to_wire(evaluations.viewer_url(evaluation))
@@ -19,12 +19,12 @@ async def create_evaluation(call: Call) -> Reply:
 
 async def get_evaluation(call: Call) -> Reply:
     evaluation = _evaluation(call)
-    return Reply(evaluation.to_wire(call.core.evaluations.viewer_url(evaluation)))
+    return Reply(evaluation.to_wire(call.core.recording.evaluations.viewer_url(evaluation)))
 
 
 async def update_evaluation(call: Call) -> Reply:
     evaluation = _evaluation(call)
-    call.core.evaluations.update(evaluation, call.body)
+    call.core.recording.evaluations.update(evaluation, call.body)
     await call.core.saved()
     return Reply(
         {
@@ -37,7 +37,7 @@ async def update_evaluation(call: Call) -> Reply:
 
 
 async def finalize_evaluation(call: Call) -> Reply:
-    evaluation, evaluations = _evaluation(call), call.core.evaluations
+    evaluation, evaluations = _evaluation(call), call.core.recording.evaluations
     evaluations.finalize(evaluation, (call.body or {}).get("metrics"))
     await call.core.saved()
     return Reply(
@@ -56,7 +56,7 @@ async def push_evaluation_samples(call: Call) -> Reply:
     if len(await call.request.read()) > limit:
         raise PlatformError(413, f"Samples of more than {limit} bytes")
     evaluation, samples = _evaluation(call), call.body["samples"]
-    call.core.evaluations.push(evaluation, samples)
+    call.core.recording.evaluations.push(evaluation, samples)
     await call.core.saved()
     return Reply(
         {
@@ -69,7 +69,7 @@ async def push_evaluation_samples(call: Call) -> Reply:
 
 async def get_evaluation_samples(call: Call) -> Reply:
     evaluation = _evaluation(call)
-    samples = call.core.evaluations.samples(evaluation)
+    samples = call.core.recording.evaluations.samples(evaluation)
     page, limit = call.parameters["page"], call.parameters["limit"]
     return Reply(
         {
@@ -97,4 +97,4 @@ HANDLERS: dict[str, Handler] = {
 
 
 def _evaluation(call: Call) -> Evaluation:
-    return call.core.evaluations.get(call.parameters["evaluation_id"])
+    return call.core.recording.evaluations.get(call.parameters["evaluation_id"])
