@@ -26,6 +26,7 @@ from prime_core.errors import (
 )
 from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES
 from prime_traces.errors import LineFormatConflictError
+from prime_traces.runs.background import exiting
 from prime_traces.runs.parcels import Parcel
 from prime_traces.runs.sinks import Sink
 
@@ -176,7 +177,7 @@ class Outlet:
             try:
                 await self._sink.send(parcel)
             except Exception as error:
-                if self._turns_to_fallback(error):
+                if self._turns_to_fallback(error) or _lacks_a_thread(error):
                     continue
                 refused = _refused(error)
                 if refused and len(parcel.lines) > 1 and splits:
@@ -217,6 +218,11 @@ class Outlet:
             return False
         self._sink, self._fallback = self._fallback.sink, None
         return True
+
+
+def _lacks_a_thread(error: Exception) -> bool:
+    """Whether the interpreter has just begun to exit; sinks do without threads then."""
+    return isinstance(error, RuntimeError) and "new thread" in str(error) and exiting()
 
 
 def _refused(error: Exception) -> bool:

@@ -97,6 +97,7 @@ class Recorder:
         self._creating = asyncio.current_task()
         equipment = Equipment(self.settings, self.losses)
         try:
+            await equipment.prepare()
             await equipment.entry.create()
         except BaseException:
             LIVE.discard(self)
