@@ -16,6 +16,7 @@ PACKAGES = [
     "prime_inference",
     "prime_sandboxes",
     "prime_traces",
+    "prime_traces.runs",
     "prime_train",
     "prime_local",
 ]

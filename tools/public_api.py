@@ -30,7 +30,12 @@ from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "public_api"
-PACKAGES = sorted(path.parent.name for path in ROOT.glob("packages/*/src/*/__init__.py"))
+PACKAGES = sorted(
+    [
+        *(path.parent.name for path in ROOT.glob("packages/*/src/*/__init__.py")),
+        "prime_traces.runs",
+    ]
+)
 # Of the special methods, those that users reach by syntax; others come and go unnoticed.
 PROTOCOLS = frozenset(
     f"__{name}__"
@@ -101,7 +106,7 @@ def describe_package(package: str) -> Iterator[str]:
             yield method_line(name, value)
         elif not isinstance(value, type):
             yield f"value {name}: {type(value).__name__}"
-        elif package_of(value) == package and value.__name__ == name:
+        elif package_of(value) == package.partition(".")[0] and value.__name__ == name:
             yield from describe_class(value)
         else:
             yield f"name {name}: {package_of(value)}.{value.__name__}"

@@ -104,6 +104,7 @@ RULES = Rules(
         "prime_traces.AsyncTraceSearch": "TracesClient",
         "prime_traces.AsyncTracesResource": "TracesClient",
         "prime_compute.AsyncAvailability": "ComputeClient.availability",
+        "prime_traces.AsyncRun": "prime_traces.runs.init",
         "prime_compute.AsyncComputeResource": "ComputeClient",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_train.AsyncTrainResource": "TrainClient",

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from prime_core.errors import ConfigurationError
 from prime_core.secret import Secret
 
-__all__ = ["Config"]
+__all__ = ["Config", "stored_setting"]
 
 logger = logging.getLogger("prime_core")
 
@@ -175,6 +175,15 @@ class Config:
         key, team_id, urls = self._arguments
         travelling = key.reveal() if self._portable else None
         return _arrive, (travelling or None, team_id, urls, self._portable)
+
+
+def stored_setting(name: str) -> object:
+    """What ``~/.prime/config.json`` holds under a name that concerns one package alone."""
+    try:
+        stored = _read(Path.home() / ".prime" / "config.json")
+    except RuntimeError:  # no home directory is known
+        return None
+    return (stored or {}).get(name)
 
 
 def _arrive(

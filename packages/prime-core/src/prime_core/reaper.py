@@ -32,7 +32,7 @@ from prime_core.per_loop import dispose_all
 from prime_core.sync import across, catch_up, loop_thread
 from prime_core.termination import ignore_termination
 
-__all__ = ["Obligation", "Reaper", "reaper"]
+__all__ = ["Obligation", "Reaper", "finish_with_child", "reaper"]
 
 logger = logging.getLogger("prime_core")
 
@@ -104,7 +104,7 @@ class Reaper:
         loop_thread()
         if not self._exit_registered:
             self._exit_registered = True
-            _finish_multiprocessing_child(self.finish)
+            finish_with_child(self.finish)
         obligation = Obligation(self, owner, description, undo)
         self._owed[obligation] = None
         return obligation
@@ -196,13 +196,18 @@ class Reaper:
         self._exit_registered = False
 
 
-def _finish_multiprocessing_child(finish: Callable[[], None]) -> None:
-    """Has a child of multiprocessing finish too: it ends without running atexit."""
+def finish_with_child(finish: Callable[[], None], priority: int = 0) -> None:
+    """Calls something at the end of a child of multiprocessing, which runs no atexit.
+
+    Args:
+        finish: what to call; in another process it is not called.
+        priority: the higher, the earlier; the reaper's own is 0.
+    """
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         from multiprocessing.util import Finalize
 
-        Finalize(None, finish, exitpriority=0)
+        Finalize(None, finish, exitpriority=priority)
 
 
 async def _outlast(future: concurrent.futures.Future[None]) -> None:

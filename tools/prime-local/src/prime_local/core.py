@@ -28,6 +28,7 @@ from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
+from prime_local.recording import Recording
 from prime_local.refusals import Refusals
 from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
@@ -197,6 +198,7 @@ class PlatformCore:
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
         )
+        self.recording.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -229,6 +231,7 @@ class PlatformCore:
         self.checkpoints = CheckpointRegistry(workshop, self._live)
         self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
         self.images = ImageRegistry(self._depot())
+        self.recording = Recording(self.clock, self.identifiers, self._storage, self.user_id)
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,

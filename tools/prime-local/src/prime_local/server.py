@@ -21,7 +21,9 @@ from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, INFERENCE, STORE, TRACES, JsonObject
 from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
+from prime_local.environments import routes as environment_routes
 from prime_local.errors import PlatformError, invalid, not_simulated
+from prime_local.evaluations import routes as evaluation_routes
 from prime_local.faults import FaultRule
 from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
@@ -31,6 +33,7 @@ from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.spoiling import abort, reset, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
+from prime_local.training import routes as training_routes
 
 logger = logging.getLogger("prime_local")
 
@@ -71,6 +74,9 @@ class PlatformServer:
             **network_routes.HANDLERS,
             **file_routes.HANDLERS,
             **trace_routes.HANDLERS,
+            **environment_routes.HANDLERS,
+            **evaluation_routes.HANDLERS,
+            **training_routes.HANDLERS,
             **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
@@ -211,7 +217,9 @@ class PlatformServer:
             self._authorize(request)
             core.traces.admit(operation)
         if operation.service == CONTROL:
-            self._authorize(request)
+            keyless = {} in operation.spec.get("security", ())
+            if not keyless or "Authorization" in request.headers:
+                self._authorize(request)
             sandbox_id = match.parameters.get("sandbox_id", "")
             core.rates.admit(operation, request.remote or "", sandbox_id)
         handler = self._handlers.get(operation.id)

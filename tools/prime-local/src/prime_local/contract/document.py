@@ -70,10 +70,11 @@ class _Path:
             segments = [*segments[: self.greedy], "/".join(taken), *segments[end:]]
         found = {}
         for template, actual in zip(self.segments, segments, strict=True):
-            if template.startswith("{"):
-                if not actual:
+            literal, brace, name = template.partition("{")
+            if brace:  # as in "{owner}" and "@{version}"
+                if not actual.startswith(literal) or actual == literal:
                     return None
-                found[template[1:-1]] = actual
+                found[name[:-1]] = actual.removeprefix(literal)
             elif template != actual:
                 return None
         return found

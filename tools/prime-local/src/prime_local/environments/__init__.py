@@ -1,0 +1,1 @@
+"""The Environments Hub, as far as it is simulated: which environments there are."""

@@ -1,0 +1,1 @@
+"""Evaluations that somebody runs elsewhere and pushes here."""

@@ -1,0 +1,1 @@
+"""Training runs, as far as they are simulated: those that are executed elsewhere."""
