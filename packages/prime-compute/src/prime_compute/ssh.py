@@ -11,7 +11,7 @@ __all__ = ["SSHConnection", "parse_ssh_connections"]
 
 # An account or a host that begins with a hyphen would be an option of the ssh program.
 _TEXT = re.compile(
-    r"\s*(?:ssh\s+)?(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})"
+    r"\s*(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})"
     r"@(?P<host>\[?[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?\]?|\[?::[0-9A-Fa-f:.]*\]?)"
     r"(?:\s+-p\s*(?P<port>[0-9]{1,5}))?\s*",
     re.ASCII,

@@ -138,6 +138,7 @@ async def create_unkeyed(
         made = await sending.result()
     except Exception:
         if find is not None and call.unresolved:
+            owed.description = f"{description}, if it was made,"
             owed.call_in()
         else:
             owed.settle()

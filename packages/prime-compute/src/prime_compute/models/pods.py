@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import AliasChoices, Field, RootModel
+from pydantic import Field, RootModel, model_validator
 
 from prime_compute.models.base import CamelModel
 from prime_compute.models.listing import OffsetList
@@ -145,9 +145,16 @@ class PodStatusSnapshot(_Reachable):
 
     pod_id: str
     provider_type: str
-    price_hr: Price | None = Field(
-        default=None, validation_alias=AliasChoices("costPerHr", "priceHr", "price_hr")
-    )
+    price_hr: Price | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_either_price(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "costPerHr" not in data:
+            return data
+        rest = {name: value for name, value in data.items() if name != "costPerHr"}
+        price = data["costPerHr"]
+        return rest if price is None else {**rest, "priceHr": price}
 
 
 class PodStatusList(CamelModel):
