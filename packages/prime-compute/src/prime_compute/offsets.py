@@ -25,9 +25,8 @@ def check_window(offset: int, limit: int, *, most: int | None = None) -> None:
     if offset < 0:
         raise ValueError(f"offset is at least 0, not {offset}")
     if limit < 1 or (most is not None and limit > most):
-        raise ValueError(
-            f"limit is at least 1{f' and at most {most}' if most else ''}, not {limit}"
-        )
+        bounds = "at least 1" if most is None else f"1 to {most}"
+        raise ValueError(f"limit is {bounds}, not {limit}")
 
 
 def iterate_offsets(

@@ -99,6 +99,7 @@ class Wallets:
         self._bills: dict[str, Bill] = {}
         self._meters: dict[str, Callable[[], Decimal]] = {}
         self._timer: Timer | None = None
+        self._due = 0.0
 
     def take_over(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Remember the rows of an earlier platform."""
@@ -169,7 +170,8 @@ class Wallets:
         self._save(bill)
         self._meters[resource_id] = rate
         if self._timer is None:
-            self._timer = self._clock.call_later(_MINUTE, self._tick)
+            self._due = self._clock.now()
+            self._arm()
 
     def stop(self, resource_id: str) -> None:
         """Charge for something no more."""
@@ -195,7 +197,12 @@ class Wallets:
             if self.balance(team_id) <= 0:
                 self._on_empty(team_id)
         if self._meters:
-            self._timer = self._clock.call_later(_MINUTE, self._tick)
+            self._arm()
+
+    def _arm(self) -> None:
+        # From the last minute's end, not from now: else the minutes of a day would be too few.
+        self._due += _MINUTE
+        self._timer = self._clock.call_later(self._due - self._clock.now(), self._tick)
 
     def _charge(self, bill: Bill, rates: Decimal) -> None:
         bill.rates += rates
