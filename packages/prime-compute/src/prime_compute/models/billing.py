@@ -69,7 +69,13 @@ class TokenUsage(ResponseModel):
 
 
 class RunPricing(ResponseModel):
-    """USD per million tokens, fixed when the run was billed."""
+    """USD per million tokens, fixed when the run was billed.
+
+    Attributes:
+        training_per_mtok: of tokens trained on.
+        inference_input_per_mtok: of tokens read.
+        inference_output_per_mtok: of tokens written.
+    """
 
     training_per_mtok: Price | None = None
     inference_input_per_mtok: Price | None = None

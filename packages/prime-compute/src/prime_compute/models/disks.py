@@ -86,7 +86,11 @@ class Disk(CamelModel):
 
 
 class DiskList(ExactNumbers, OffsetList):
-    """A part of the list of disks."""
+    """A part of the list of disks.
+
+    Attributes:
+        data: the disks.
+    """
 
     data: list[Disk]
 

@@ -69,6 +69,7 @@ class AttachedResource(CamelModel):
     Attributes:
         resource_type: ``DISK``.
         id: the disk, or a word such as ``ephemeral``.
+        type: the provider's word for it.
         status: how far the attachment has come.
         is_detachable: whether the disk outlives the pod.
         mount_path: where the pod sees it.
@@ -172,6 +173,7 @@ class Pod(_Reachable):
         team_id: the owning team; None is personal.
         wallet_id: what it is paid from.
         name: as it was made, with the mark of `PodRequest.name`.
+        type: ``HOSTED`` or ``EXTERNAL``; on its way out.
         provider_type: who runs it.
         created_at: time of creation.
         updated_at: time of the last change.
@@ -219,7 +221,11 @@ class Pod(_Reachable):
 
 
 class PodList(ExactNumbers, OffsetList):
-    """A part of the list of live pods."""
+    """A part of the list of live pods.
+
+    Attributes:
+        data: the pods.
+    """
 
     data: list[Pod]
 
@@ -261,7 +267,11 @@ class PodHistoryEntry(CamelModel):
 
 
 class PodHistory(ExactNumbers, OffsetList):
-    """A part of the history."""
+    """A part of the history.
+
+    Attributes:
+        data: what has ended.
+    """
 
     data: list[PodHistoryEntry]
 
