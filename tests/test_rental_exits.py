@@ -132,9 +132,10 @@ def test_ctrl_c_in_a_plain_create_leaves_nothing(
     platform_process: PlatformProcess,
     program_environment: dict[str, str],
 ) -> None:
-    reset = "after_commit" if answer == "lost" else None
     platform_process.add_faults(
-        FaultRule("create_pod", delay_before=0.3, delay_after=0.3, reset=reset)
+        FaultRule("create_pod", delay_before=0.3, reset="after_commit")
+        if answer == "lost"
+        else FaultRule("create_pod", delay_before=0.3, delay_after=0.3)
     )
     code, stderr = run(
         style, "create", program_environment, [signal.SIGINT], "create_pod", platform_process

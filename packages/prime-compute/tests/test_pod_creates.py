@@ -229,3 +229,6 @@ async def test_a_team_owns_what_is_made_for_it(
         named = await teams.pods.create(PodRequest.from_offer(offer, team_id="team-b"))
         personal = await teams.pods.create(PodRequest.from_offer(offer, team_id=""))
     assert (configured.team_id, named.team_id, personal.team_id) == ("team-a", "team-b", None)
+    with pytest.raises(ValueError, match="shared_with_team needs a team"):
+        await client.pods.create(PodRequest.from_offer(offer, shared_with_team=True))
+    assert platform.ledger()["requests"]["create_pod"] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from prime_compute import (
     PodInstallationError,
     PodRequest,
     PodWaitTimeoutError,
+    ServerError,
 )
 
 from prime_core.reaper import reaper
@@ -143,6 +145,23 @@ async def test_a_session_whose_create_is_not_answered_has_the_pod_all_the_same(
     platform.add_faults(FaultRule("create_pod", reset="after_commit"))
     async with client.pods.session(PodRequest.from_offer(offer)) as pod:
         assert pod.id
+    assert live(platform) == (0, 0)
+
+
+async def test_a_session_whose_create_fails_says_so_soon(
+    platform: LocalPlatform,
+    client: AsyncComputeClient,
+    offer: GpuOffer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("prime_core.creation.LATE_PATIENCE", 3.0)
+    platform.add_faults(FaultRule("create_pod", status=500))
+    began = time.monotonic()
+    with pytest.raises(ServerError):
+        async with client.pods.session(PodRequest.from_offer(offer)):
+            raise AssertionError("the block must not run")
+    assert time.monotonic() - began < 2.5, "the search goes on without the caller"
+    await reaper.drain(client._transport)
     assert live(platform) == (0, 0)
 
 

@@ -16,7 +16,7 @@ from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
 from prime_local.networks.public import PublicPorts
-from prime_local.rentals import RentalSettings
+from prime_local.rentals import RentalSettings, read_balance
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 
@@ -109,7 +109,7 @@ class LocalPlatform:
             removal_time=removal_time,
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
-                provisioning_time, provisioning_reads, detach_time, Decimal(balance)
+                provisioning_time, provisioning_reads, detach_time, read_balance(balance)
             ),
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),

@@ -40,6 +40,18 @@ class RentalSettings:
             raise ValueError("balance is an amount of USD")
 
 
+def read_balance(amount: Decimal | str | int) -> Decimal:
+    """Return an amount of USD.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return Decimal(amount)
+    except ArithmeticError:
+        raise ValueError(f"balance is an amount of USD, not {amount!r}") from None
+
+
 class Rentals:
     """All that is rented.
 

@@ -93,6 +93,7 @@ class AsyncPods(AsyncComputeResource):
             ConflictError: the offer is sold out, or a disk is in use; `BadRequestError` and
                 `NotFoundError` may say so too.
             ValidationError: the platform found the request invalid.
+            ValueError: ``shared_with_team`` without a team; nothing was sent.
             APIError: any other failure.
         """
         return await self._create(request)
@@ -101,6 +102,9 @@ class AsyncPods(AsyncComputeResource):
         """Creates a pod; an obligation that is given is kept, and deletes it later."""
         if not isinstance(request, PodRequest):
             raise TypeError(f"pass a PodRequest, not {type(request).__name__}")
+        team = self.client.config.team_id if request.team_id is None else request.team_id
+        if request.shared_with_team and not team:
+            raise ValueError("shared_with_team needs a team: pass team_id, or configure one")
         mark = new_mark()
 
         async def find() -> builtins.list[Pod]:

@@ -40,6 +40,7 @@ class AsyncComputeSession:
         self._transport = transport
         self._description = description
         self._owed: Obligation | None = None
+        self._made = False  # whether there is something to delete, as far as is known
         self._kept = False
         self._guard = CancelOnTermination()
         self._main_thread_guard = ExitOnTermination()  # for the sync twin, see `prime_core.sync`
@@ -51,6 +52,7 @@ class AsyncComputeSession:
             self._owed.settle()
 
     async def _open(self, obligation: Obligation) -> None:
+        """Creates it and waits until it can be used; notes when it is made."""
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -78,10 +80,15 @@ class AsyncComputeSession:
         await self._leave(error)
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Deletes it on the reaper's loop, unless it is kept; waits while it may."""
+        """Deletes it on the reaper's loop, unless it is kept; waits while it may.
+
+        What may have been made by a create without an answer is not waited for.
+        """
         try:
             if self._owed is not None and not self._kept:
-                await across(self._owed.call_in())
+                deleting = self._owed.call_in()
+                if self._made:
+                    await across(deleting)
         except Exception:  # logged by the reaper
             self._guard.leave()
             if error is None:
@@ -144,6 +151,7 @@ class AsyncPodSession(AsyncComputeSession):
 
     async def _open(self, obligation: Obligation) -> None:
         self._pod = await self._pods._create(self._request, obligation)
+        self._made = True
         self._status = await self._pods.wait_until_active(self._pod.id, timeout=self._timeout)
 
     def __repr__(self) -> str:
@@ -184,6 +192,7 @@ class AsyncDiskSession(AsyncComputeSession):
 
     async def _open(self, obligation: Obligation) -> None:
         disk = await self._disks._create(self._request, obligation)
+        self._made = True
         self._disk = await self._disks.wait_until_active(disk.id, timeout=self._timeout)
 
     def __repr__(self) -> str:

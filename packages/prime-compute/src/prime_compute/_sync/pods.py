@@ -58,6 +58,7 @@ class Pods(ComputeResource):
             ConflictError: the offer is sold out, or a disk is in use; `BadRequestError` and
                 `NotFoundError` may say so too.
             ValidationError: the platform found the request invalid.
+            ValueError: ``shared_with_team`` without a team; nothing was sent.
             APIError: any other failure.
         """
         return run(self._async.create(request))
