@@ -109,5 +109,11 @@ RULES = Rules(
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_train.AsyncTrainResource": "TrainClient",
         "prime_traces.AsyncTracesUploads": "TracesClient",
+        "prime_compute.AsyncPods": "ComputeClient.pods",
+        "prime_compute.AsyncDisks": "ComputeClient.disks",
+        "prime_compute.AsyncBilling": "ComputeClient.billing",
+        "prime_compute.AsyncComputeSession": "Pods.session or Disks.session",
+        "prime_compute.AsyncPodSession": "Pods.session",
+        "prime_compute.AsyncDiskSession": "Disks.session",
     },
 )

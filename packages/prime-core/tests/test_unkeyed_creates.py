@@ -55,6 +55,46 @@ def create(transport: AsyncTransport, obligation: Obligation | None = None) -> a
     )
 
 
+class Marked:
+    """What a create has made, as a list of the platform tells it."""
+
+    def __init__(self, transport: AsyncTransport, *lists: list[str] | Exception) -> None:
+        self.transport = transport
+        self.lists = list(lists)
+        self.looks = 0
+        self.discarded: list[str] = []
+
+    async def find(self) -> list[Thing]:
+        self.looks += 1
+        found = self.lists.pop(0) if self.lists else []
+        if isinstance(found, Exception):
+            raise found
+        return [Thing(id=each) for each in found]
+
+    async def discard(self, made: Thing) -> None:
+        self.discarded.append(made.id)
+
+    def create(self) -> asyncio.Task[Thing]:
+        return asyncio.ensure_future(
+            create_unkeyed(
+                self.transport,
+                POKE,
+                Thing,
+                body=b'{"name": "a-mark"}',
+                description="A thing",
+                discard=self.discard,
+                find=self.find,
+            )
+        )
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prime_core.creation.FIRST_LOOKS", (0.01, 0.02))
+    monkeypatch.setattr("prime_core.creation.LATE_PATIENCE", 0.3)
+    monkeypatch.setattr("prime_core.creation.LATE_PAUSE", 0.05)
+
+
 def owed(transport: AsyncTransport) -> list[Obligation]:
     return [obligation for obligation in reaper._owed if obligation.owner is transport]
 
@@ -157,3 +197,103 @@ async def test_an_obligation_for_what_is_still_to_come_undoes_nothing(
     owe_later(transport, "A thing").call_in()
     await reaper.drain(transport)
     assert (platform.made, owed(transport)) == (0, [])
+
+
+@pytest.mark.usefixtures("quick_looks")
+class TestMarks:
+    async def test_what_an_unanswered_create_made_is_found_by_its_mark(
+        self, server: RawServer, connect: Connect
+    ) -> None:
+        platform = Platform(server, reset())
+        marked = Marked(connect(), [], ["t1"])
+        assert (await marked.create()).id == "t1"
+        assert server.requests[0].json == {"name": "a-mark"}
+        assert (platform.made, marked.looks, marked.discarded) == (1, 2, [])
+        assert owed(marked.transport) == []
+
+    async def test_an_answer_that_cant_be_read_is_as_good_as_lost(
+        self, server: RawServer, connect: Connect
+    ) -> None:
+        Platform(server, answer(200, {"unlike": "a thing"}))
+        marked = Marked(connect(), ["t1"])
+        assert (await marked.create()).id == "t1"
+
+    async def test_one_of_several_is_kept(self, server: RawServer, connect: Connect) -> None:
+        Platform(server, reset())
+        marked = Marked(connect(), ["t1", "t2", "t3"])
+        assert (await marked.create()).id == "t1"
+        assert marked.discarded == ["t2", "t3"]
+
+    async def test_what_appears_late_is_discarded(
+        self, server: RawServer, connect: Connect
+    ) -> None:
+        Platform(server, reset())
+        marked = Marked(connect(), [], [], [], ["t1"])
+        with pytest.raises(APIConnectionError):
+            await marked.create()
+        assert marked.discarded == []
+        await reaper.drain(marked.transport)
+        assert (marked.discarded, marked.looks) == (["t1"], 4)
+        assert owed(marked.transport) == []
+
+    async def test_what_never_appears_is_looked_for_in_a_bounded_time(
+        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        Platform(server, reset())
+        marked = Marked(connect())
+        with pytest.raises(APIConnectionError):
+            await marked.create()
+        started = time.monotonic()
+        await reaper.drain(marked.transport)
+        assert time.monotonic() - started < 2
+        assert marked.looks > 3
+        assert owed(marked.transport) == []
+        assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+    async def test_what_cant_be_looked_for_is_told_in_the_log(
+        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        Platform(server, reset())
+        marked = Marked(connect(), *[ConflictError("no list")] * 100)
+        with pytest.raises(APIConnectionError):
+            await marked.create()
+        await reaper.drain(marked.transport)
+        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert "A thing, if it was made, could not be undone" in record.message
+
+    async def test_a_refusal_is_not_looked_into(self, server: RawServer, connect: Connect) -> None:
+        Platform(server, answer(409, {"detail": "no"}))
+        marked = Marked(connect(), ["t1"])
+        with pytest.raises(ConflictError):
+            await marked.create()
+        assert (marked.looks, owed(marked.transport)) == (0, [])
+
+    async def test_a_cancelled_look_goes_on_in_the_background(
+        self, server: RawServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("prime_core.creation.FIRST_LOOKS", (30.0,))
+        Platform(server, reset())
+        marked = Marked(connect(), ["t1"])
+        call = marked.create()
+        await server.arrived(1)
+        await asyncio.sleep(0.1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await reaper.drain(marked.transport)
+        assert marked.discarded == ["t1"]
+
+    async def test_a_cancelled_create_whose_answer_is_lost_is_found_and_discarded(
+        self, server: RawServer, connect: Connect
+    ) -> None:
+        held = Gate()
+        Platform(server, held.before(reset()))
+        marked = Marked(connect(), [], ["t1"])
+        call = marked.create()
+        await server.arrived(1)
+        call.cancel()
+        await asyncio.wait([call])
+        held.open()
+        await reaper.drain(marked.transport)
+        assert marked.discarded == ["t1"]
+        assert owed(marked.transport) == []

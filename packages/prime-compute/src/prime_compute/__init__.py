@@ -5,29 +5,62 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prime_compute._async.availability import AsyncAvailability as AsyncAvailability
     from prime_compute._async.compute_client import AsyncComputeClient as AsyncComputeClient
+    from prime_compute._async.sessions import AsyncDiskSession as AsyncDiskSession
+    from prime_compute._async.sessions import AsyncPodSession as AsyncPodSession
     from prime_compute._sync.availability import Availability as Availability
     from prime_compute._sync.compute_client import ComputeClient as ComputeClient
+    from prime_compute._sync.sessions import DiskSession as DiskSession
+    from prime_compute._sync.sessions import PodSession as PodSession
     from prime_compute.choosing import PricedOffer as PricedOffer
+    from prime_compute.errors import DiskNotActiveError as DiskNotActiveError
+    from prime_compute.errors import DiskWaitTimeoutError as DiskWaitTimeoutError
     from prime_compute.errors import NoOfferError as NoOfferError
+    from prime_compute.errors import PodGoneError as PodGoneError
+    from prime_compute.errors import PodInstallationError as PodInstallationError
+    from prime_compute.errors import PodNotActiveError as PodNotActiveError
+    from prime_compute.errors import PodWaitTimeoutError as PodWaitTimeoutError
     from prime_compute.filters import DiskFilters as DiskFilters
     from prime_compute.filters import GpuFilters as GpuFilters
+    from prime_compute.models import AttachedResource as AttachedResource
+    from prime_compute.models import AttachmentStatus as AttachmentStatus
+    from prime_compute.models import BillingEntry as BillingEntry
     from prime_compute.models import Currency as Currency
+    from prime_compute.models import Disk as Disk
+    from prime_compute.models import DiskInfo as DiskInfo
+    from prime_compute.models import DiskList as DiskList
     from prime_compute.models import DiskOffer as DiskOffer
     from prime_compute.models import DiskOfferPage as DiskOfferPage
+    from prime_compute.models import DiskRequest as DiskRequest
+    from prime_compute.models import DiskStatus as DiskStatus
     from prime_compute.models import EnvironmentImage as EnvironmentImage
     from prime_compute.models import GpuOffer as GpuOffer
     from prime_compute.models import GpuOfferPage as GpuOfferPage
     from prime_compute.models import GpuSocket as GpuSocket
     from prime_compute.models import GpuType as GpuType
+    from prime_compute.models import InstallationStatus as InstallationStatus
     from prime_compute.models import LegacyOffers as LegacyOffers
     from prime_compute.models import LowestPrices as LowestPrices
+    from prime_compute.models import Pod as Pod
+    from prime_compute.models import PodHistory as PodHistory
+    from prime_compute.models import PodHistoryEntry as PodHistoryEntry
+    from prime_compute.models import PodList as PodList
+    from prime_compute.models import PodRequest as PodRequest
+    from prime_compute.models import PodResources as PodResources
+    from prime_compute.models import PodStatus as PodStatus
+    from prime_compute.models import PodStatusSnapshot as PodStatusSnapshot
+    from prime_compute.models import PortMapping as PortMapping
     from prime_compute.models import Prices as Prices
     from prime_compute.models import PriceSummary as PriceSummary
     from prime_compute.models import ProviderType as ProviderType
     from prime_compute.models import Region as Region
+    from prime_compute.models import RenamedDisk as RenamedDisk
     from prime_compute.models import ResourceSpec as ResourceSpec
+    from prime_compute.models import RunPricing as RunPricing
+    from prime_compute.models import RunUsage as RunUsage
     from prime_compute.models import SecurityType as SecurityType
     from prime_compute.models import StockStatus as StockStatus
+    from prime_compute.models import TokenUsage as TokenUsage
+    from prime_compute.models import Wallet as Wallet
     from prime_compute.pricing import HourlyCost as HourlyCost
     from prime_compute.pricing import StepFit as StepFit
     from prime_compute.pricing import check_amount as check_amount
@@ -36,6 +69,7 @@ if TYPE_CHECKING:
     from prime_compute.pricing import resource_cost as resource_cost
     from prime_compute.pricing import step_fit as step_fit
     from prime_compute.pricing import token_cost as token_cost
+    from prime_compute.ssh import SSHConnection as SSHConnection
     from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
     from prime_core._sync.api_client import APIClient as APIClient
     from prime_core.config import Config as Config
@@ -65,16 +99,29 @@ _EXPORTS = {
     "AsyncAPIClient": "prime_core._async.api_client",
     "AsyncAvailability": "prime_compute._async.availability",
     "AsyncComputeClient": "prime_compute._async.compute_client",
+    "AsyncDiskSession": "prime_compute._async.sessions",
+    "AsyncPodSession": "prime_compute._async.sessions",
+    "AttachedResource": "prime_compute.models",
+    "AttachmentStatus": "prime_compute.models",
     "Availability": "prime_compute._sync.availability",
     "BadRequestError": "prime_core.errors",
+    "BillingEntry": "prime_compute.models",
     "ComputeClient": "prime_compute._sync.compute_client",
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "Currency": "prime_compute.models",
+    "Disk": "prime_compute.models",
     "DiskFilters": "prime_compute.filters",
+    "DiskInfo": "prime_compute.models",
+    "DiskList": "prime_compute.models",
+    "DiskNotActiveError": "prime_compute.errors",
     "DiskOffer": "prime_compute.models",
     "DiskOfferPage": "prime_compute.models",
+    "DiskRequest": "prime_compute.models",
+    "DiskSession": "prime_compute._sync.sessions",
+    "DiskStatus": "prime_compute.models",
+    "DiskWaitTimeoutError": "prime_compute.errors",
     "EnvironmentImage": "prime_compute.models",
     "ForbiddenError": "prime_core.errors",
     "GpuFilters": "prime_compute.filters",
@@ -83,11 +130,26 @@ _EXPORTS = {
     "GpuSocket": "prime_compute.models",
     "GpuType": "prime_compute.models",
     "HourlyCost": "prime_compute.pricing",
+    "InstallationStatus": "prime_compute.models",
     "LegacyOffers": "prime_compute.models",
     "LowestPrices": "prime_compute.models",
     "NoOfferError": "prime_compute.errors",
     "NotFoundError": "prime_core.errors",
     "PaymentRequiredError": "prime_core.errors",
+    "Pod": "prime_compute.models",
+    "PodGoneError": "prime_compute.errors",
+    "PodHistory": "prime_compute.models",
+    "PodHistoryEntry": "prime_compute.models",
+    "PodInstallationError": "prime_compute.errors",
+    "PodList": "prime_compute.models",
+    "PodNotActiveError": "prime_compute.errors",
+    "PodRequest": "prime_compute.models",
+    "PodResources": "prime_compute.models",
+    "PodSession": "prime_compute._sync.sessions",
+    "PodStatus": "prime_compute.models",
+    "PodStatusSnapshot": "prime_compute.models",
+    "PodWaitTimeoutError": "prime_compute.errors",
+    "PortMapping": "prime_compute.models",
     "PriceSummary": "prime_compute.models",
     "PricedOffer": "prime_compute.choosing",
     "Prices": "prime_compute.models",
@@ -96,13 +158,19 @@ _EXPORTS = {
     "QuotaExceededError": "prime_core.errors",
     "RateLimitError": "prime_core.errors",
     "Region": "prime_compute.models",
+    "RenamedDisk": "prime_compute.models",
     "ResourceSpec": "prime_compute.models",
+    "RunPricing": "prime_compute.models",
+    "RunUsage": "prime_compute.models",
+    "SSHConnection": "prime_compute.ssh",
     "SecurityType": "prime_compute.models",
     "ServerError": "prime_core.errors",
     "StepFit": "prime_compute.pricing",
     "StockStatus": "prime_compute.models",
+    "TokenUsage": "prime_compute.models",
     "UnauthorizedError": "prime_core.errors",
     "ValidationError": "prime_core.errors",
+    "Wallet": "prime_compute.models",
     "check_amount": "prime_compute.pricing",
     "disk_cost": "prime_compute.pricing",
     "hourly_cost": "prime_compute.pricing",

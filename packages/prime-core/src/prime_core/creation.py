@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import secrets
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +24,12 @@ from prime_core.transport import AsyncTransport
 __all__ = ["create_once", "create_unkeyed", "owe_later"]
 
 M = TypeVar("M", bound=BaseModel)
+
+# Pauses before each look for what a create without an answer has made, while its caller waits.
+FIRST_LOOKS = (0.2, 1.0, 2.0, 4.0)
+# For how long the reaper goes on looking, and its pause between two looks.
+LATE_PATIENCE = 60.0
+LATE_PAUSE = 2.0
 
 
 async def create_once(
@@ -86,37 +94,54 @@ async def create_unkeyed(
     operation: Operation,
     response: type[M],
     *,
-    path: Mapping[str, str],
+    path: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    team: str | None = None,
     description: str,
     discard: Callable[[M], Coroutine[Any, Any, None]],
+    find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None = None,
     obligation: Obligation | None = None,
 ) -> M:
     """Sends a create that has no key, and answers for its result until the caller has it.
 
     Nothing but the answer tells what was made. So the request runs on the loop thread, where
     a cancellation of the caller does not reach it: its answer is awaited there, and what it
-    names is discarded. A failure that leaves the outcome open is the caller's to look into.
+    names is discarded.
+
+    After a failure that leaves the outcome open, what was made is looked for with ``find``. What
+    is found in a few seconds is the result. Else the failure is raised, and the reaper goes on
+    looking for `LATE_PATIENCE` seconds, to discard what appears. Without ``find`` such a failure
+    is the caller's to look into.
 
     Args:
         transport: the client's.
-        operation: an ``unsafe`` row without a body.
+        operation: an ``unsafe`` row.
         response: model of what is made.
         path: values of the path's parameters.
+        body: the request's JSON object, without the team.
+        team: the caller's team for this call.
         description: what is made, for the log.
         discard: deletes what was made; runs on the reaper's loop.
+        find: lists what this create has made, and nothing else, by a mark that it carries; runs
+            on any loop. Of several, which only a network that repeats requests can cause, the
+            first is kept and the others are discarded.
         obligation: as for `create_once`.
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
     """
-    call = transport.prepare(operation, model_reader(response), path)
+    call = transport.prepare(operation, model_reader(response), path, body=body, team=team)
     owed = obligation or owe_later(transport, description)
-    sending = _Sending(transport, call, discard)
+    sending = _Sending(transport, call, discard, find)
     owed.undo = sending.undo
     try:
-        made = await across(sending.answer)
+        made = await sending.result()
     except Exception:
-        owed.settle()
+        if find is not None and call.unresolved:
+            owed.description = f"{description}, if it was made,"
+            owed.call_in()
+        else:
+            owed.settle()
         raise
     except BaseException:
         owed.call_in()
@@ -143,6 +168,7 @@ class _Sending(Generic[M]):
         transport: the client's.
         call: the create.
         discard: deletes what it made.
+        find: lists what it made.
 
     Attributes:
         answer: what it made, or its failure.
@@ -153,15 +179,32 @@ class _Sending(Generic[M]):
         transport: AsyncTransport,
         call: Call[M],
         discard: Callable[[M], Coroutine[Any, Any, None]],
+        find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None,
     ) -> None:
         self._call = call
         self._discard = discard
+        self._find = find
         self._task: asyncio.Task[Any] | None = None
         self.answer = loop_thread().submit(self._send(transport))
 
     async def _send(self, transport: AsyncTransport) -> M:
         self._task = asyncio.current_task()
         return await transport.perform(self._call)
+
+    async def result(self) -> M:
+        """What was made: as the answer says, or as it is found when that is lost."""
+        try:
+            return await across(self.answer)
+        except APIError:
+            if self._find is None or not self._call.unresolved:
+                raise
+            for pause in FIRST_LOOKS:
+                await asyncio.sleep(pause)
+                with contextlib.suppress(APIError):  # the first failure says more
+                    if found := await self._find():
+                        await self._discard_all(found[1:])
+                        return found[0]
+            raise
 
     async def undo(self) -> None:
         """Waits for the answer and discards what it names; runs on the loop thread."""
@@ -173,10 +216,34 @@ class _Sending(Generic[M]):
         except concurrent.futures.CancelledError:
             return
         except APIError as error:
-            if self._call.unresolved:
+            if not self._call.unresolved:
+                return
+            if self._find is None:
                 raise PrimeError(f"Whether it was made is not known: {error}") from error
+            await self._discard_late(self._find)
             return
         await self._discard(made)
+
+    async def _discard_late(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> None:
+        """Looks for what an unanswered create may have made, and discards it."""
+        deadline = time.monotonic() + LATE_PATIENCE
+        while True:
+            try:
+                found, failure = await find(), None
+            except APIError as error:
+                found, failure = (), error
+            if found:
+                await self._discard_all(found)
+                return
+            if time.monotonic() >= deadline:
+                if failure is not None:
+                    raise PrimeError(f"Whether it was made is not known: {failure}") from failure
+                return
+            await asyncio.sleep(LATE_PAUSE)
+
+    async def _discard_all(self, found: Sequence[M]) -> None:
+        for made in found:
+            await self._discard(made)
 
 
 async def _undo(

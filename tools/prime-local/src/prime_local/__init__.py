@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from prime_local.assumptions import Assumptions
+    from prime_local.billing.runs import RunTokens
     from prime_local.errors import ContractViolation
     from prime_local.faults import FaultRule
     from prime_local.platform import LocalPlatform
@@ -21,6 +22,7 @@ __all__ = [
     "IsolationError",
     "LocalPlatform",
     "PlatformProcess",
+    "RunTokens",
     "__version__",
 ]
 
@@ -31,6 +33,7 @@ _HOME = {
     "IsolationError": "prime_local.sandboxes.isolation.base",
     "LocalPlatform": "prime_local.platform",
     "PlatformProcess": "prime_local.subprocess_server",
+    "RunTokens": "prime_local.billing.runs",
 }
 
 

@@ -79,6 +79,10 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         checkpoint_time=options.checkpoint_time,
         removal_time=options.removal_time,
         trace_index_delay=options.trace_index_delay,
+        provisioning_time=options.provisioning_time,
+        provisioning_reads=options.provisioning_reads,
+        detach_time=options.detach_time,
+        balance=options.balance,
         seed=options.seed,
         data_dir=options.data_dir,
         isolation=options.isolation,
@@ -123,10 +127,22 @@ def _settings() -> argparse.ArgumentParser:
         ("--checkpoint-time", 0.0, "how long a checkpoint takes to be DURABLE"),
         ("--removal-time", 0.0, "how long a deleted checkpoint is DELETING"),
         ("--trace-index-delay", 0.0, "time between an upload of traces and their index"),
+        ("--provisioning-time", 0.0, "how long each step of a pod or a disk takes"),
+        ("--detach-time", 0.0, "time between the end of a pod and the release of its disks"),
         ("--token-lifetime", 1800.0, "how long a gateway token is good for"),
         ("--latency", 0.0, "time that each request waits before it is processed"),
     ):
         settings.add_argument(name, type=_seconds, default=default, metavar="SECONDS", help=text)
+    settings.add_argument(
+        "--provisioning-reads",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="how often a pod or a disk must be read for each step, in place of the time",
+    )
+    settings.add_argument(
+        "--balance", default="1000", metavar="USD", help="what each wallet begins with"
+    )
     settings.add_argument(
         "--clock-skew",
         type=_finite,

@@ -30,6 +30,7 @@ from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
 from prime_local.recording import Recording
 from prime_local.refusals import Refusals
+from prime_local.rentals import Rentals, RentalSettings
 from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
 from prime_local.sandboxes.isolation.premises import Premises
@@ -77,6 +78,7 @@ class Settings:
     clock_skew: float = 0.0
     noise: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
+    rentals: RentalSettings = field(default_factory=RentalSettings)
     validate_responses: bool = False
 
     def __post_init__(self) -> None:
@@ -194,6 +196,7 @@ class PlatformCore:
                 self._storage.save(record)
         objects = self._storage.objects
         await self.checkpoints.take_over(objects.get(CHECKPOINT, {}).values())
+        self.rentals.take_over(objects)
         self.volumes.take_over(objects.get(VOLUME, {}).values())
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
@@ -227,6 +230,14 @@ class PlatformCore:
             self.clock, self.refusals, documented=settings.limits, older=settings.strict_limits
         )
         self.limits = CreationLimits(self.clock, self.refusals, account, enabled=settings.limits)
+        self.rentals = Rentals(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            self.ledger,
+            self.catalogue,
+            settings.rentals,
+        )
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)
         self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
@@ -314,6 +325,7 @@ class PlatformCore:
         self.faults.clear()
         self._host.builds.clear()
         self.lans.clear()
+        self.rentals.clear()
         self._storage.clear()
         self._begin()
         await asyncio.gather(
@@ -380,7 +392,7 @@ class PlatformCore:
         await asyncio.gather(*(life.gone() for life in lives))
 
     def _on_end(self, sandbox: Sandbox, deleted: bool) -> None:
-        self.ledger.ended(deleted=deleted)
+        self.ledger.sandboxes.ended(deleted=deleted)
         self.limits.release(sandbox.resources)
         self.tokens.revoke(sandbox.id)
         self.fabric.forget(sandbox.id)

@@ -74,7 +74,7 @@ class FaultRule:
         after_envelopes: how many messages of a command's stream pass unspoiled.
         omit: leave the EndEvent, or the end-of-stream envelope, out of a command's stream.
         fails: process and answer, but let the checkpoint or the publish that was begun end as
-            FAILED, with this error.
+            FAILED, with this error, or the installation of the pod.
     """
 
     operation: str = "*"

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TypedDict
 
 
-class SandboxCounts(TypedDict):
+class Counts(TypedDict):
     live: int
     peak: int
     created: int
@@ -16,22 +16,49 @@ class SandboxCounts(TypedDict):
 class LedgerSnapshot(TypedDict):
     """The ledger as `/_local/ledger` answers it."""
 
-    sandboxes: SandboxCounts
+    sandboxes: Counts
+    pods: Counts
+    disks: Counts
     creates_per_key: dict[str, int]
     requests: dict[str, int]
     responses: dict[str, int]
 
 
-class Ledger:
-    """Counts since the start or the last reset.
-
-    `live` are sandboxes in no final state, `peak` the most of them at once, `deleted` those ended
-    by a delete call. `creates_per_key` says how many sandboxes each idempotency key made: 1 when
-    all is well. `requests` counts arrivals per operation, `responses` statuses sent.
-    """
+class Tally:
+    """Counts things of a kind that come and go."""
 
     def __init__(self) -> None:
         self._live = self._peak = self._created = self._deleted = 0
+
+    def made(self) -> None:
+        self._created += 1
+        self._live += 1
+        self._peak = max(self._peak, self._live)
+
+    def ended(self, *, deleted: bool) -> None:
+        self._live -= 1
+        self._deleted += deleted
+
+    def counts(self) -> Counts:
+        return {
+            "live": self._live,
+            "peak": self._peak,
+            "created": self._created,
+            "deleted": self._deleted,
+        }
+
+
+class Ledger:
+    """Counts since the start or the last reset.
+
+    Of sandboxes, pods and disks, `live` are those in no final state, `peak` the most of them at
+    once, `deleted` those ended by a delete call. `creates_per_key` says how many sandboxes each
+    idempotency key made: 1 when all is well. `requests` counts arrivals per operation, `responses`
+    statuses sent.
+    """
+
+    def __init__(self) -> None:
+        self.sandboxes, self.pods, self.disks = Tally(), Tally(), Tally()
         self._creates_per_key: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
@@ -43,24 +70,15 @@ class Ledger:
         self._responses[str(status)] += 1
 
     def created(self, idempotency_key: str | None) -> None:
-        self._created += 1
-        self._live += 1
-        self._peak = max(self._peak, self._live)
+        self.sandboxes.made()
         if idempotency_key is not None:
             self._creates_per_key[idempotency_key] += 1
 
-    def ended(self, *, deleted: bool) -> None:
-        self._live -= 1
-        self._deleted += deleted
-
     def snapshot(self) -> LedgerSnapshot:
         return {
-            "sandboxes": {
-                "live": self._live,
-                "peak": self._peak,
-                "created": self._created,
-                "deleted": self._deleted,
-            },
+            "sandboxes": self.sandboxes.counts(),
+            "pods": self.pods.counts(),
+            "disks": self.disks.counts(),
             "creates_per_key": dict(self._creates_per_key),
             "requests": dict(self._requests),
             "responses": dict(self._responses),

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from prime_local.billing.runs import RunTokens
 from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
@@ -69,6 +70,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return Reply(asdict(core.traces.switches))
     if route == ("POST", "/_local/sell-out"):
         return await _sell_out(core, request)
+    if route[0] == "POST" and route[1] in _OF_RENTALS:
+        return _OF_RENTALS[route[1]](core, await _body(request))
     if route == ("GET", "/_local/faults"):
         return Reply({"rules": core.faults.to_wire()})
     if route == ("POST", "/_local/faults"):
@@ -81,6 +84,39 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         core.faults.clear()
         return Reply({"rules": []})
     raise PlatformError(404, "Not Found")
+
+
+def _fail_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    return _with_pod(lambda: core.rentals.pods.fail(str(body.get("pod_id")), str(body["reason"])))
+
+
+def _vanish_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    return _with_pod(lambda: core.rentals.pods.vanish(str(body.get("pod_id"))))
+
+
+def _with_pod(act: Callable[[], None]) -> Reply:
+    try:
+        act()
+    except KeyError as error:
+        raise PlatformError(422, f"{error} is missing") from error
+    except ValueError as error:
+        raise PlatformError(409, str(error)) from error
+    return Reply({})
+
+
+def _put_run(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    try:
+        core.rentals.runs.put(str(body.pop("run_id")), RunTokens(**body))
+    except (KeyError, TypeError) as error:
+        raise PlatformError(422, "run_id, training, input and output") from error
+    return Reply({})
+
+
+_OF_RENTALS = {
+    "/_local/pods/fail": _fail_pod,
+    "/_local/pods/vanish": _vanish_pod,
+    "/_local/runs": _put_run,
+}
 
 
 async def _switch(core: PlatformCore, request: web.Request) -> Reply:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from prime_local.assumptions import Assumptions
+from prime_local.billing.runs import RunTokens
 from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
 from prime_local.networks.public import PublicPorts
+from prime_local.rentals import RentalSettings, read_balance
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 
@@ -35,6 +38,12 @@ class LocalPlatform:
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
+        provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
+        provisioning_reads: how often it must be read for each step instead; without either, a
+            pod is ACTIVE right after its create.
+        detach_time: seconds on the platform clock between the end of a pod and the release of
+            its disks.
+        balance: USD that each wallet begins with, as a Decimal or text.
         seed: makes ids and the API key repeatable.
         data_dir: folder that remembers the API key, the sandboxes' records, checkpoints,
             volumes and traces for the next platform with it, and holds the sandboxes' files
@@ -72,6 +81,10 @@ class LocalPlatform:
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
         trace_index_delay: float = 0.0,
+        provisioning_time: float = 0.0,
+        provisioning_reads: int = 0,
+        detach_time: float = 0.0,
+        balance: Decimal | str | int = 1000,
         seed: int | None = None,
         data_dir: str | PathLike[str] | None = None,
         isolation: WantedMode = "process",
@@ -95,6 +108,9 @@ class LocalPlatform:
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
             trace_index_delay=trace_index_delay,
+            rentals=RentalSettings(
+                provisioning_time, provisioning_reads, detach_time, read_balance(balance)
+            ),
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir),
             isolation=isolation,
@@ -251,6 +267,30 @@ class LocalPlatform:
         """
         if not self._core.catalogue.sell_out(cloud_id, data_center_id, sold_out=sold_out):
             raise ValueError(f"no offer of {cloud_id!r} there")
+
+    def fail_pod(self, pod_id: str, reason: str) -> None:
+        """Let a pod's installation fail; a fault rule's `fails` does it from the create on.
+
+        Args:
+            pod_id: a live pod.
+            reason: what the platform says of it.
+
+        Raises:
+            ValueError: no such pod lives.
+        """
+        self._core.rentals.pods.fail(pod_id, reason)
+
+    def vanish_pod(self, pod_id: str) -> None:
+        """Let a provider take a pod away.
+
+        Raises:
+            ValueError: no such pod lives.
+        """
+        self._core.rentals.pods.vanish(pod_id)
+
+    def put_run(self, run_id: str, tokens: RunTokens) -> None:
+        """Note what a training run has used so far, for its usage route."""
+        self._core.rentals.runs.put(run_id, tokens)
 
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""

@@ -15,12 +15,14 @@ from aiohttp import web
 
 from prime_local import control, jobs, local_routes
 from prime_local.availability import routes as availability_routes
+from prime_local.billing import routes as billing_routes
 from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
 from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, INFERENCE, STORE, TRACES, JsonObject
 from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
+from prime_local.disks import routes as disk_routes
 from prime_local.environments import routes as environment_routes
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.evaluations import routes as evaluation_routes
@@ -30,6 +32,7 @@ from prime_local.gateway import routes as gateway_routes
 from prime_local.images import routes as image_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
+from prime_local.pods import routes as pod_routes
 from prime_local.spoiling import abort, reset, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
@@ -67,6 +70,9 @@ class PlatformServer:
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
             **availability_routes.HANDLERS,
+            **billing_routes.HANDLERS,
+            **disk_routes.HANDLERS,
+            **pod_routes.HANDLERS,
             **checkpoint_routes.HANDLERS,
             **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,

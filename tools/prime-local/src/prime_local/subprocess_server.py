@@ -152,6 +152,14 @@ class PlatformProcess:
         body = {"cloud_id": cloud_id, "data_center_id": data_center_id, "sold_out": sold_out}
         self._call("POST", "/_local/sell-out", body)
 
+    def fail_pod(self, pod_id: str, reason: str) -> None:
+        """Let a pod's installation fail."""
+        self._call("POST", "/_local/pods/fail", {"pod_id": pod_id, "reason": reason})
+
+    def vanish_pod(self, pod_id: str) -> None:
+        """Let a provider take a pod away."""
+        self._call("POST", "/_local/pods/vanish", {"pod_id": pod_id})
+
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})
 

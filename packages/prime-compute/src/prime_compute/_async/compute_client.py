@@ -7,6 +7,9 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_compute._async.availability import AsyncAvailability
+from prime_compute._async.billing import AsyncBilling
+from prime_compute._async.disks import AsyncDisks
+from prime_compute._async.pods import AsyncPods
 from prime_compute._async.resource import AsyncComputeResource
 from prime_core._async.api_client import AsyncAPIClient
 
@@ -33,9 +36,31 @@ class AsyncComputeClient(AsyncComputeResource):
             raise ValueError("pass api_key or client, not both")
         super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
         self._client._share(self)
+        self._pods = AsyncPods(self._client)
+        self._disks = AsyncDisks(self._client)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)
+
+    @property
+    def availability(self) -> AsyncAvailability:
+        """Offers of GPUs and disks, and the cheapest of them."""
+        return AsyncAvailability(self._client)
+
+    @property
+    def pods(self) -> AsyncPods:
+        """Rented machines."""
+        return self._pods
+
+    @property
+    def disks(self) -> AsyncDisks:
+        """Storage that outlives pods."""
+        return self._disks
+
+    @property
+    def billing(self) -> AsyncBilling:
+        """The wallet, and what training runs cost."""
+        return AsyncBilling(self._client)
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,16 +73,13 @@ class AsyncComputeClient(AsyncComputeResource):
     ) -> None:
         await self.aclose()
 
-    @property
-    def availability(self) -> AsyncAvailability:
-        """Offers of GPUs and disks, and the cheapest of them."""
-        return AsyncAvailability(self._client)
-
     async def aclose(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.
 
         Shared connections are closed by the last client that uses them.
         """
+        self._pods._close_schedules()
+        self._disks._close_schedules()
         await self._client._release(self)
 
 

@@ -9,6 +9,9 @@ from typing_extensions import Self
 
 from prime_compute._async.compute_client import AsyncComputeClient
 from prime_compute._sync.availability import Availability
+from prime_compute._sync.billing import Billing
+from prime_compute._sync.disks import Disks
+from prime_compute._sync.pods import Pods
 from prime_compute._sync.resource import ComputeResource
 from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
@@ -32,6 +35,26 @@ class ComputeClient(ComputeResource):
     def __init__(self, api_key: str | None = None, *, client: APIClient | None = None) -> None:
         self._async = AsyncComputeClient(api_key, client=None if client is None else unwrap(client))
 
+    @property
+    def availability(self) -> Availability:
+        """Offers of GPUs and disks, and the cheapest of them."""
+        return Availability._wrap(self._async.availability)
+
+    @property
+    def pods(self) -> Pods:
+        """Rented machines."""
+        return Pods._wrap(self._async.pods)
+
+    @property
+    def disks(self) -> Disks:
+        """Storage that outlives pods."""
+        return Disks._wrap(self._async.disks)
+
+    @property
+    def billing(self) -> Billing:
+        """The wallet, and what training runs cost."""
+        return Billing._wrap(self._async.billing)
+
     def __enter__(self) -> Self:
         enter(self._async)
         return self
@@ -43,11 +66,6 @@ class ComputeClient(ComputeResource):
         traceback: TracebackType | None,
     ) -> None:
         leave(self._async, kind, error, traceback)
-
-    @property
-    def availability(self) -> Availability:
-        """Offers of GPUs and disks, and the cheapest of them."""
-        return Availability._wrap(self._async.availability)
 
     def close(self) -> None:
         """Waits, at most 15 s, for clean-up under way, then closes the connections.

@@ -12,6 +12,16 @@ from prime_compute.models.availability import (
     ResourceSpec,
 )
 from prime_compute.models.base import CamelModel
+from prime_compute.models.billing import BillingEntry, RunPricing, RunUsage, TokenUsage, Wallet
+from prime_compute.models.disk_requests import DiskRequest
+from prime_compute.models.disks import (
+    Disk,
+    DiskInfo,
+    DiskList,
+    DiskStatus,
+    RenamedDisk,
+    UpdateDiskRequest,
+)
 from prime_compute.models.hardware import (
     Currency,
     EnvironmentImage,
@@ -22,24 +32,66 @@ from prime_compute.models.hardware import (
     SecurityType,
     StockStatus,
 )
+from prime_compute.models.pod_requests import PodRequest
+from prime_compute.models.pods import (
+    AttachedResource,
+    AttachmentStatus,
+    InstallationStatus,
+    Pod,
+    PodHistory,
+    PodHistoryEntry,
+    PodList,
+    PodLog,
+    PodResources,
+    PodStatus,
+    PodStatusList,
+    PodStatusSnapshot,
+    PortMapping,
+)
 
 __all__ = [
+    "AttachedResource",
+    "AttachmentStatus",
+    "BillingEntry",
     "CamelModel",
     "Currency",
+    "Disk",
+    "DiskInfo",
+    "DiskList",
     "DiskOffer",
     "DiskOfferPage",
+    "DiskRequest",
+    "DiskStatus",
     "EnvironmentImage",
     "GpuOffer",
     "GpuOfferPage",
     "GpuSocket",
     "GpuType",
+    "InstallationStatus",
     "LegacyOffers",
     "LowestPrices",
+    "Pod",
+    "PodHistory",
+    "PodHistoryEntry",
+    "PodList",
+    "PodLog",
+    "PodRequest",
+    "PodResources",
+    "PodStatus",
+    "PodStatusList",
+    "PodStatusSnapshot",
+    "PortMapping",
     "PriceSummary",
     "Prices",
     "ProviderType",
     "Region",
+    "RenamedDisk",
     "ResourceSpec",
+    "RunPricing",
+    "RunUsage",
     "SecurityType",
     "StockStatus",
+    "TokenUsage",
+    "UpdateDiskRequest",
+    "Wallet",
 ]

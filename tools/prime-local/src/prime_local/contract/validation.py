@@ -137,20 +137,23 @@ def _absolute(node: Any, document: str) -> Any:
 
 
 def _read_text(given: list[str], schema: JsonObject) -> object:
-    if schema.get("type") == "array":
+    kind = schema.get("type")
+    if isinstance(kind, list):  # null can't be written in a query
+        kind = next((each for each in kind if each != "null"), None)
+    if kind == "array":
         return given
     text = given[-1]
-    if schema.get("type") == "integer":
+    if kind == "integer":
         try:
             return int(text)
         except ValueError:
             return text
-    if schema.get("type") == "number":
+    if kind == "number":
         try:
             return float(text)
         except ValueError:
             return text
-    if schema.get("type") == "boolean":
+    if kind == "boolean":
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     return text
 

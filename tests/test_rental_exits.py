@@ -1,0 +1,152 @@
+"""Leaving the block of a rented pod by any road gives it and its disk back."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from prime_local import FaultRule
+from prime_local.subprocess_server import PlatformProcess
+
+PROGRAM = Path(__file__).parent / "programs" / "rental_program.py"
+# How long after the interruption nothing may live any more, and the process may last.
+PATIENCE = 15.0
+# How long the program may take to get there, on a busy machine.
+START = 40.0
+
+pytestmark = pytest.mark.timeout(90)
+either_style = pytest.mark.parametrize("style", ["async", "sync"])
+
+
+def run(
+    style: str,
+    how: str,
+    environment: dict[str, str],
+    signals: Sequence[int] = (),
+    until: str | None = None,
+    platform: PlatformProcess | None = None,
+) -> tuple[int, str]:
+    """Interrupts the program once it works; its exit code and what it wrote to stderr.
+
+    ``until`` is an operation that must have been asked for before the interruption.
+    """
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), style, how],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        if until is None or how == "create":
+            assert process.stdout.readline() == "working\n"
+        deadline = time.monotonic() + START
+        while until and platform and not platform.ledger()["requests"].get(until):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.15)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+        ended = process.poll() is not None
+    finally:
+        process.kill()
+        _, stderr = process.communicate()
+    assert ended, f"still there after {PATIENCE} s: {stderr}"
+    return process.returncode, stderr
+
+
+def nothing_lives(platform: PlatformProcess) -> None:
+    ledger = platform.ledger()
+    assert (ledger["pods"]["live"], ledger["disks"]["live"]) == (0, 0)
+
+
+@either_style
+@pytest.mark.parametrize(
+    "signals",
+    [
+        [signal.SIGINT],
+        [signal.SIGINT] * 3,
+        [signal.SIGTERM],
+        [signal.SIGHUP, signal.SIGINT],
+    ],
+    ids=lambda signals: "+".join(each.name for each in signals),
+)
+def test_a_signal_in_the_block_leaves_nothing(
+    style: str,
+    signals: list[signal.Signals],
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    code, stderr = run(style, "wait", program_environment, signals)
+    assert code != 0, stderr
+    ledger = platform_process.ledger()
+    assert (ledger["pods"]["created"], ledger["disks"]["created"]) == (1, 1)
+    nothing_lives(platform_process)
+
+
+@either_style
+@pytest.mark.parametrize(("how", "code"), [("body", 1), ("exit", 7)])
+def test_an_end_from_within_leaves_nothing(
+    style: str,
+    how: str,
+    code: int,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    found, stderr = run(style, how, program_environment)
+    assert found == code, stderr
+    nothing_lives(platform_process)
+
+
+@either_style
+@pytest.mark.parametrize(
+    ("operation", "number"),
+    [
+        ("create_disk", signal.SIGTERM),
+        ("create_pod", signal.SIGINT),
+        ("create_pod", signal.SIGTERM),
+        ("get_pods_status", signal.SIGINT),
+    ],
+)
+def test_a_signal_on_the_way_into_the_block_leaves_nothing(
+    style: str,
+    operation: str,
+    number: signal.Signals,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    platform_process.add_faults(FaultRule(operation, delay_before=0.2, delay_after=0.3))
+    code, stderr = run(style, "wait", program_environment, [number], operation, platform_process)
+    assert code != 0, stderr
+    nothing_lives(platform_process)
+
+
+@either_style
+@pytest.mark.parametrize("answer", ["late", "lost"])
+def test_ctrl_c_in_a_plain_create_leaves_nothing(
+    style: str,
+    answer: str,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    platform_process.add_faults(
+        FaultRule("create_pod", delay_before=0.3, reset="after_commit")
+        if answer == "lost"
+        else FaultRule("create_pod", delay_before=0.3, delay_after=0.3)
+    )
+    code, stderr = run(
+        style, "create", program_environment, [signal.SIGINT], "create_pod", platform_process
+    )
+    assert code != 0, stderr
+    assert platform_process.ledger()["pods"]["created"] == 1
+    nothing_lives(platform_process)

@@ -1,0 +1,1 @@
+"""Wallets that rented things are paid from, and what training runs cost."""

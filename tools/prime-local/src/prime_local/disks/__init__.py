@@ -1,0 +1,1 @@
+"""Disks: storage that outlives pods. They are records here, without a byte in them."""

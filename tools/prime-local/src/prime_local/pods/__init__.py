@@ -1,0 +1,1 @@
+"""Pods: rented machines. They are records here; nothing listens at their addresses."""
