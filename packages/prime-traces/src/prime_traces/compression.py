@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Protocol
 
-__all__ = ["compressed", "compressed_pieces"]
+__all__ = ["compressed", "compressed_pieces", "load_compressor"]
 
 # Of text, zlib's lowest level leaves a tenth more than its usual one, in half of the time. isal,
 # from the extra `fast`, takes a quarter of that, and its level 2 leaves no more than the latter.
@@ -34,6 +34,11 @@ def compressed_pieces(pieces: Iterable[bytes]) -> list[bytes]:
     out = [compressor.compress(piece) for piece in pieces]
     out.append(compressor.flush())
     return [piece for piece in out if piece]
+
+
+def load_compressor() -> None:
+    """Imports what compresses; a fork in the middle of an import in a thread hangs the child."""
+    _maker()
 
 
 @cache

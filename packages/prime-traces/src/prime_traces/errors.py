@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from prime_core.errors import (
@@ -38,6 +39,7 @@ __all__ = [
     "TraceTooLargeError",
     "TransportError",
     "ValidationRejectedError",
+    "named_line",
     "partial_upload",
     "set_partial_upload",
     "typed",
@@ -179,6 +181,14 @@ def typed(error: APIError) -> APIError:
     if cls is None or not issubclass(cls, type(error)):
         return error
     return rebuilt(cls, error)
+
+
+_LINE = re.compile(r"\bline (\d+)\b")
+
+
+def named_line(message: str) -> re.Match[str] | None:
+    """Where a rejection names the line that it is about, counted from 1, as its first group."""
+    return _LINE.search(message)
 
 
 def partial_upload(error: BaseException) -> PartialUpload | None:

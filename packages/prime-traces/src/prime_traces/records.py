@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from prime_traces.errors import InvalidRecordError, RecordTypeError
 from prime_traces.record_checks import record_problem
 
-__all__ = ["Records", "SupportsToRecord", "TraceRecord", "encode_record"]
+__all__ = ["Records", "SupportsToRecord", "TraceRecord", "encode_record", "load_encoder"]
 
 
 @runtime_checkable
@@ -88,6 +88,11 @@ def _plain(record: object, line_format: str, line_number: int) -> object:
         f"a record is a mapping or has to_record(), which gives one; {given} "
         f"{type(record).__name__}",
     )
+
+
+def load_encoder() -> None:
+    """Imports what encodes; a fork in the middle of an import in a thread hangs the child."""
+    _encoder()
 
 
 @cache

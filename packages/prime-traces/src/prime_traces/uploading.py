@@ -6,7 +6,6 @@ import asyncio
 import collections
 import dataclasses
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
@@ -15,7 +14,12 @@ from prime_core.sync import in_thread
 from prime_core.uploads import Progress
 from prime_traces.batches import Batch, CutBatch
 from prime_traces.compression import compressed_pieces
-from prime_traces.errors import BatchRejectedError, ValidationRejectedError, set_partial_upload
+from prime_traces.errors import (
+    BatchRejectedError,
+    ValidationRejectedError,
+    named_line,
+    set_partial_upload,
+)
 from prime_traces.models import FailedBatch, LineFormat, PartialUpload, UploadReceipt
 from prime_traces.sources import BatchSource
 
@@ -30,8 +34,6 @@ Send: TypeAlias = Callable[[Collection[bytes], str], Awaitable[UploadReceipt]]
 MEMORY = 96 * 1024 * 1024
 # Seconds that a cancellation waits for the requests in flight to break off.
 CANCEL_PATIENCE = 5.0
-
-_LINE = re.compile(r"\bline (\d+)\b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,7 +253,7 @@ def _rejected(error: APIError, batch: Batch) -> BatchRejectedError:
     last = batch.line_number(batch.num_lines)
     rejected.first_line_number, rejected.last_line_number = batch.first_line_number, last
     message = str(error.args[0]) if error.args else ""
-    found = _LINE.search(message)
+    found = named_line(message)
     line = int(found[1]) if found else 0
     if found and 1 <= line <= batch.num_lines:
         rejected.line_number = batch.line_number(line)

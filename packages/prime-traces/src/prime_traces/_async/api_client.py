@@ -21,11 +21,12 @@ from prime_core.operations import Operation, unnamed_operation
 from prime_core.streams import OpenStream
 from prime_core.sync import in_thread
 from prime_core.uploads import multipart
-from prime_traces.compression import compressed
+from prime_traces.compression import compressed, load_compressor
 from prime_traces.errors import AmbiguousDeleteError, typed
 from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat, UploadReceipt
 from prime_traces.operations import REFUSAL_CODES, UPLOAD_TRACES
+from prime_traces.records import load_encoder
 
 __all__ = ["AsyncTracesAPIClient"]
 
@@ -77,6 +78,8 @@ class AsyncTracesAPIClient:
                 user_agent=user_agent or USER_AGENT,
                 timeout=60.0 if timeout is None else timeout,
             )
+        load_compressor()
+        load_encoder()
         self._client = client
         self._transport = client._share(self)
 

@@ -6,9 +6,6 @@ import asyncio
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_traces._async.api_client import USER_AGENT, AsyncTracesAPIClient
-from prime_traces.compression import compressed
-from prime_traces.records import encode_record
-from prime_traces.runs.background import off_loop
 from prime_traces.runs.control import ControlPlane
 from prime_traces.runs.entries import Entry, EvaluationEntry, TrainingEntry
 from prime_traces.runs.losses import Losses
@@ -43,11 +40,6 @@ class Equipment:
         }
         labels = {name: text for name, text in context.items() if text}
         self.traces = TracesSink(self._api, labels)
-
-    async def prepare(self) -> None:
-        """Loads what is imported at its first use: a fork in the middle of that hangs the child."""
-        await off_loop(compressed, b"")
-        await off_loop(encode_record, {"id": "-", "timing": {"start": 0.0}})
 
     def open(self) -> None:
         """Makes the outlets, for the run that the entry names."""

@@ -97,7 +97,6 @@ class Recorder:
         self._creating = asyncio.current_task()
         equipment = Equipment(self.settings, self.losses)
         try:
-            await equipment.prepare()
             await equipment.entry.create()
         except BaseException:
             LIVE.discard(self)

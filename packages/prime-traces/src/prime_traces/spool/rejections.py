@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from prime_core.errors import APIError
-from prime_traces.errors import LineFormatConflictError
+from prime_traces.errors import LineFormatConflictError, named_line
 
 __all__ = ["Cut", "cut_for"]
 
-# A line that it names, counted from 1.
-_LINE = re.compile(r"\bline (\d+)\b")
 # What is wrong with a line only because of another one.
 _DUPLICATES = frozenset({"duplicate_trace_id", "duplicate_episode_id"})
 # What smaller batches cure, or which line it is about, they show.
@@ -62,7 +59,7 @@ def cut_for(error: APIError, count: int) -> Cut | None:
         return None
     borders = {0, count // 2, count}
     rejected = range(0)
-    named = _LINE.search(str(error.args[0]) if error.args else "")
+    named = named_line(str(error.args[0]) if error.args else "")
     line = int(named[1]) - 1 if named else -1
     if 0 <= line < count:
         borders.add(line)
