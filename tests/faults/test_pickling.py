@@ -27,11 +27,15 @@ MODELS = {
 }
 # What owns running sandboxes, processes or a directory is not to be doubled.
 OWNERS = {
+    "AsyncDiskSession",
     "AsyncFleet",
+    "AsyncPodSession",
     "AsyncTraceSpool",
     "AsyncProcessOutput",
     "AsyncSandboxProcess",
+    "DiskSession",
     "Fleet",
+    "PodSession",
     "ProcessOutput",
     "SandboxProcess",
     "TraceSpool",

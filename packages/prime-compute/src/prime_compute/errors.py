@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 
-class PodNotActiveError(PrimeError, RuntimeError):
+class PodNotActiveError(PrimeError):
     """A pod can't be used. Whatever the subclass, the pod may still cost money: delete it.
 
     Attributes:
@@ -48,7 +48,7 @@ class PodWaitTimeoutError(PodNotActiveError, TimeoutError):
     """The pod could not be used in time: wait again with a longer timeout, or delete it."""
 
 
-class DiskNotActiveError(PrimeError, RuntimeError):
+class DiskNotActiveError(PrimeError):
     """A disk can't be used, or is gone.
 
     Attributes:
