@@ -1,0 +1,69 @@
+"""Values of secrets: checked before they are sent, and kept out of errors."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prime_core.errors import APIError, ValidationError
+from prime_core.secret import Secret
+
+__all__ = ["MAX_FILE", "check_value", "kept_out_of_errors"]
+
+# Bytes of a file. Whether the documented limit is meant before or after decoding is not said:
+# what is larger after it is too large either way.
+MAX_FILE = 64 * 1024
+
+
+def check_value(value: str | Secret, *, is_file: bool) -> Secret:
+    """A value that can be stored.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is empty, no Unicode, or no base64 of at most 64 KiB; the value is not shown.
+    """
+    if not isinstance(value, (str, Secret)):
+        raise TypeError(f"value is a string or a Secret, not {type(value).__name__}")
+    text = value.reveal() if isinstance(value, Secret) else value
+    if not text:
+        raise ValueError("value is a text that is not empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("value holds characters that are no Unicode text") from None
+    if is_file:
+        try:
+            size = len(base64.b64decode(text, validate=True))
+        except (binascii.Error, ValueError):
+            raise ValueError("value of a file is its content in base64") from None
+        if size > MAX_FILE:
+            raise ValueError(f"value of a file holds at most {MAX_FILE} bytes, not {size}")
+    return Secret(text)
+
+
+@contextmanager
+def kept_out_of_errors(value: Secret | None) -> Iterator[None]:
+    """Takes a value out of the errors of a call that sent it: the platform may quote it."""
+    try:
+        yield
+    except APIError as error:
+        if value:
+            _scrub(error, value.reveal())
+        raise
+
+
+def _scrub(error: APIError, text: str) -> None:
+    forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+
+    def clean(shown: str) -> str:
+        for form in sorted(forms, key=len, reverse=True):
+            shown = shown.replace(form, "[redacted]")
+        return shown
+
+    error.args = tuple(clean(arg) if isinstance(arg, str) else arg for arg in error.args)
+    error.body = None if error.body is None else clean(error.body)
+    if isinstance(error, ValidationError):
+        error.problems = [(clean(path), clean(message)) for path, message in error.problems]
