@@ -16,6 +16,9 @@ __all__ = ["MAX_FILE", "check_value", "kept_out_of_errors"]
 # Bytes of a file. Whether the documented limit is meant before or after decoding is not said:
 # what is larger after it is too large either way.
 MAX_FILE = 64 * 1024
+# Characters of a value by which it is recognised.
+QUOTED = 16
+WITHHELD = "the platform's words hold the value that was sent, and are withheld"
 
 
 def check_value(value: str | Secret, *, is_file: bool) -> Secret:
@@ -46,24 +49,30 @@ def check_value(value: str | Secret, *, is_file: bool) -> Secret:
 
 @contextmanager
 def kept_out_of_errors(value: Secret | None) -> Iterator[None]:
-    """Takes a value out of the errors of a call that sent it: the platform may quote it."""
+    """Withholds the platform's text in errors of a call that sent a value, if it quotes that."""
     try:
         yield
     except APIError as error:
-        if value:
-            _scrub(error, value.reveal())
+        if value and _quotes(error, value.reveal()):
+            _withhold(error)
         raise
 
 
-def _scrub(error: APIError, text: str) -> None:
-    forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+def _quotes(error: APIError, text: str) -> bool:
+    # A long value may be quoted in part.
+    head = text[:QUOTED]
+    forms = (head, json.dumps(head)[1:-1], json.dumps(head, ensure_ascii=False)[1:-1])
+    shown = _flat(f"{error.args} {error.body}")
+    return any(_flat(form) in shown for form in forms)
 
-    def clean(shown: str) -> str:
-        for form in sorted(forms, key=len, reverse=True):
-            shown = shown.replace(form, "[redacted]")
-        return shown
 
-    error.args = tuple(clean(arg) if isinstance(arg, str) else arg for arg in error.args)
-    error.body = None if error.body is None else clean(error.body)
+def _flat(text: str) -> str:
+    """A text without white space, which messages don't keep as it was."""
+    return "".join(text.split())
+
+
+def _withhold(error: APIError) -> None:
+    error.args = (f"HTTP {error.status_code}: {WITHHELD}",)
+    error.body = None
     if isinstance(error, ValidationError):
-        error.problems = [(clean(path), clean(message)) for path, message in error.problems]
+        error.problems = [(path, WITHHELD) for path, _ in error.problems]

@@ -160,6 +160,15 @@ class PlatformProcess:
         """Let a provider take a pod away."""
         self._call("POST", "/_local/pods/vanish", {"pod_id": pod_id})
 
+    def approve_login(self, code: str) -> None:
+        """Approve a login that waits; see `LocalPlatform`."""
+        self._call("POST", "/_local/login/approve", {"challenge": code})
+
+    def add_key(self, name: str, **settings: Any) -> str:
+        """Make an API key and return its value; see `LocalPlatform`."""
+        answer = self._call("POST", "/_local/keys", {"name": name, **settings})
+        return str(answer["api_key"])
+
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})
 
