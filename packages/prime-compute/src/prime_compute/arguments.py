@@ -11,7 +11,8 @@ from prime_core.errors import ConfigurationError
 
 __all__ = ["check_id", "check_ids", "check_public_key", "check_seconds", "team_of"]
 
-_PUBLIC_KEY = re.compile(r"[a-z0-9][a-z0-9@.-]* [A-Za-z0-9+/]+={0,2}( [^\r\n]*)?")
+# The binary form begins with the length of the kind's name: three zero bytes.
+_PUBLIC_KEY = re.compile(r"[a-z0-9][a-z0-9@.-]* AAAA[A-Za-z0-9+/]+={0,2}( [^\r\n]*)?")
 
 
 def check_id(name: str, value: str) -> str:

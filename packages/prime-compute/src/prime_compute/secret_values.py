@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prime_core.errors import APIError, ValidationError
+from prime_core.errors import APIError, ServerError, ValidationError
 from prime_core.secret import Secret
 
 __all__ = ["MAX_FILE", "check_value", "kept_out_of_errors"]
@@ -19,6 +19,7 @@ MAX_FILE = 64 * 1024
 # Characters of a value by which it is recognised.
 QUOTED = 16
 WITHHELD = "the platform's words hold the value that was sent, and are withheld"
+OPEN_OUTCOME = "the platform may have done it: check before you send it again"
 
 
 def check_value(value: str | Secret, *, is_file: bool) -> Secret:
@@ -72,7 +73,8 @@ def _flat(text: str) -> str:
 
 
 def _withhold(error: APIError) -> None:
-    error.args = (f"HTTP {error.status_code}: {WITHHELD}",)
+    open_outcome = f"; {OPEN_OUTCOME}" if isinstance(error, ServerError) else ""
+    error.args = (f"HTTP {error.status_code}: {WITHHELD}{open_outcome}",)
     error.body = None
     if isinstance(error, ValidationError):
         error.problems = [(path, WITHHELD) for path, _ in error.problems]
