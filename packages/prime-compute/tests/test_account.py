@@ -198,9 +198,9 @@ async def test_an_expired_key_is_refused(platform: LocalPlatform) -> None:
 
 
 async def test_feedback_is_sent_once(platform: LocalPlatform, client: AsyncComputeClient) -> None:
-    for wrong in ({"message": ""}, {"message": "a" * 2049}, {"message": "a", "run_id": "r" * 129}):
-        with pytest.raises(ValueError, match=next(reversed(wrong))):
-            await client.feedback.submit(**wrong)
+    for message, run_id in (("", None), ("a" * 2049, None), ("a", "r" * 129)):
+        with pytest.raises(ValueError, match="message" if run_id is None else "run_id"):
+            await client.feedback.submit(message, run_id=run_id)
     with pytest.raises(ValueError, match="category"):
         await client.feedback.submit("a", category="praise")  # type: ignore[arg-type]
     assert "submit_feedback" not in platform.ledger()["requests"]

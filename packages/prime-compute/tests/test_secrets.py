@@ -16,10 +16,10 @@ from prime_compute import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
-    Secret,
     ServerError,
 )
 from prime_compute.models import SecretRequest
+from pydantic import SecretStr
 
 from prime_local import FaultRule, LocalPlatform
 
@@ -38,7 +38,7 @@ async def test_a_secret_lives_its_life(client: AsyncComputeClient) -> None:
     assert await client.secrets.get(made.id) == made
     changed = await client.secrets.update(made.id, name="JUDGE_KEY_2", description="")
     assert (changed.name, changed.description) == ("JUDGE_KEY_2", None)
-    assert (await client.secrets.update(made.id, value=Secret("other"))).name == "JUDGE_KEY_2"
+    assert (await client.secrets.update(made.id, value=SecretStr("other"))).name == "JUDGE_KEY_2"
     assert [secret.id async for secret in client.secrets.iter()] == [made.id]
     await client.secrets.delete(made.id)
     assert (await client.secrets.list()).total_count == 0
@@ -75,7 +75,7 @@ async def test_a_file_is_base64(client: AsyncComputeClient) -> None:
         ({"name": "KEY\n"}, "name"),
         ({"name": "K" * 256}, "name"),
         ({"value": ""}, "value"),
-        ({"value": Secret("")}, "value"),
+        ({"value": SecretStr("")}, "value"),
         ({"value": "hunter2\ud800"}, "value"),
         ({"value": "hunter2!", "is_file": True}, "base64"),
         ({"value": base64.b64encode(bytes(64 * 1024 + 1)).decode(), "is_file": True}, "65537"),
@@ -131,7 +131,7 @@ async def test_no_error_and_no_log_line_has_the_value(
 
 
 def test_a_request_shows_no_value() -> None:
-    request = SecretRequest(name="KEY", value=Secret("hunter2"))
+    request = SecretRequest(name="KEY", value=SecretStr("hunter2"))
     assert "hunter2" not in f"{request!r} {request}"
 
 

@@ -148,7 +148,6 @@ if TYPE_CHECKING:
     from prime_core.errors import ServerError as ServerError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import ValidationError as ValidationError
-    from prime_core.secret import Secret as Secret
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -252,7 +251,6 @@ _EXPORTS = {
     "RunPricing": "prime_compute.models",
     "RunUsage": "prime_compute.models",
     "SSHConnection": "prime_compute.ssh",
-    "Secret": "prime_core.secret",
     "Secrets": "prime_compute._sync.secrets",
     "SecurityType": "prime_compute.models",
     "ServerError": "prime_core.errors",

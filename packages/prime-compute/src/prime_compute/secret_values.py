@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pydantic import SecretStr
+
 from prime_core.errors import APIError, ServerError, ValidationError
-from prime_core.secret import Secret
 
 __all__ = ["MAX_FILE", "check_value", "kept_out_of_errors"]
 
@@ -22,16 +23,16 @@ WITHHELD = "the platform's words hold the value that was sent, and are withheld"
 OPEN_OUTCOME = "the platform may have done it: check before you send it again"
 
 
-def check_value(value: str | Secret, *, is_file: bool) -> Secret:
+def check_value(value: str | SecretStr, *, is_file: bool) -> SecretStr:
     """A value that can be stored.
 
     Raises:
         TypeError: it is no text.
         ValueError: it is empty, no Unicode, or no base64 of at most 64 KiB; the value is not shown.
     """
-    if not isinstance(value, (str, Secret)):
-        raise TypeError(f"value is a string or a Secret, not {type(value).__name__}")
-    text = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(value, (str, SecretStr)):
+        raise TypeError(f"value is a string or a SecretStr, not {type(value).__name__}")
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not text:
         raise ValueError("value is a text that is not empty")
     try:
@@ -45,16 +46,16 @@ def check_value(value: str | Secret, *, is_file: bool) -> Secret:
             raise ValueError("value of a file is its content in base64") from None
         if size > MAX_FILE:
             raise ValueError(f"value of a file holds at most {MAX_FILE} bytes, not {size}")
-    return Secret(text)
+    return SecretStr(text)
 
 
 @contextmanager
-def kept_out_of_errors(value: Secret | None) -> Iterator[None]:
+def kept_out_of_errors(value: SecretStr | None) -> Iterator[None]:
     """Withholds the platform's text in errors of a call that sent a value, if it quotes that."""
     try:
         yield
     except APIError as error:
-        if value and _quotes(error, value.reveal()):
+        if value and _quotes(error, value.get_secret_value()):
             _withhold(error)
         raise
 

@@ -13,6 +13,8 @@ __all__ = [
     "ConfigurationError",
     "ConflictError",
     "ForbiddenError",
+    "LoginExpiredError",
+    "LoginTimeoutError",
     "NotFoundError",
     "PaymentRequiredError",
     "PrimeError",
@@ -54,6 +56,10 @@ def rebuilt(cls: type[_E], error: PrimeError) -> _E:
 
 class ConfigurationError(PrimeError, ValueError):
     """The key, team, URL or context in use is missing or unusable; nothing was sent."""
+
+
+class LoginTimeoutError(PrimeError, TimeoutError):
+    """Nobody approved a login in time: begin again."""
 
 
 class UnsafeArchiveError(PrimeError, ValueError):
@@ -132,6 +138,10 @@ class ForbiddenError(APIError):
 
 class NotFoundError(APIError):
     """404: there is no such object, or the caller can't see it."""
+
+
+class LoginExpiredError(APIError):
+    """404 or 410 of a login: its challenge has expired. Begin again."""
 
 
 class ConflictError(APIError):

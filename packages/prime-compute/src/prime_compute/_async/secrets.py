@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from pydantic import SecretStr
+
 from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.arguments import check_id
 from prime_compute.models import SecretRequest, StoredSecret, StoredSecretList
@@ -18,7 +20,6 @@ from prime_compute.operations import (
 )
 from prime_compute.secret_values import check_value, kept_out_of_errors
 from prime_core.models import encode_request
-from prime_core.secret import Secret
 
 __all__ = ["AsyncSecrets"]
 
@@ -37,7 +38,7 @@ class AsyncSecrets(AsyncComputeResource):
     async def create(
         self,
         name: str,
-        value: str | Secret,
+        value: str | SecretStr,
         *,
         description: str | None = None,
         is_file: bool = False,
@@ -126,7 +127,7 @@ class AsyncSecrets(AsyncComputeResource):
         secret_id: str,
         *,
         name: str | None = None,
-        value: str | Secret | None = None,
+        value: str | SecretStr | None = None,
         description: str | None = None,
         team_id: str | None = None,
     ) -> StoredSecret:
@@ -172,5 +173,5 @@ class AsyncSecrets(AsyncComputeResource):
         await self._transport.request(DELETE_SECRET, path=path, team=team_id)
 
 
-def _given(fields: Mapping[str, str | Secret | None]) -> dict[str, str | Secret | bool]:
+def _given(fields: Mapping[str, str | SecretStr | None]) -> dict[str, str | SecretStr | bool]:
     return {name: value for name, value in fields.items() if value is not None}

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic import SecretStr
+
 from prime_compute._async.secrets import PAGE, AsyncSecrets
 from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import StoredSecret, StoredSecretList
-from prime_core.secret import Secret
 from prime_core.sync import iterate, run
 
 __all__ = ["Secrets"]
@@ -31,7 +32,7 @@ class Secrets(ComputeResource):
     def create(
         self,
         name: str,
-        value: str | Secret,
+        value: str | SecretStr,
         *,
         description: str | None = None,
         is_file: bool = False,
@@ -101,7 +102,7 @@ class Secrets(ComputeResource):
         secret_id: str,
         *,
         name: str | None = None,
-        value: str | Secret | None = None,
+        value: str | SecretStr | None = None,
         description: str | None = None,
         team_id: str | None = None,
     ) -> StoredSecret:

@@ -39,7 +39,11 @@ class Team(CamelModel):
 
 
 class TeamList(OffsetList):
-    """A part of the caller's teams."""
+    """A part of the caller's teams.
+
+    Attributes:
+        data: the teams.
+    """
 
     data: list[Team]
 
@@ -63,20 +67,39 @@ class TeamMember(CamelModel):
 
 
 class TeamMemberList(OffsetList):
-    """A part of a team's members."""
+    """A part of a team's members.
+
+    Attributes:
+        data: the members.
+    """
 
     data: list[TeamMember]
 
 
 class Permission(ResponseModel):
-    """What a key may do in one area."""
+    """What a key may do in one area.
+
+    Attributes:
+        read: look at things.
+        write: make, change and delete them.
+    """
 
     read: bool
     write: bool
 
 
 class AccountLimits(ResponseModel):
-    """Limits of the chosen wallet; `None` sets none. The burst counts creations in 10 s."""
+    """Limits of the chosen wallet; None sets none.
+
+    Attributes:
+        sandbox_total_cpu_limit: CPU cores of all sandboxes.
+        vm_sandbox_creation_burst_limit: creations of sandboxes in 10 s.
+        vm_sandbox_limit: sandboxes that are virtual machines, at once.
+        vm_sandbox_gpu_limit: GPUs of all of these.
+        tunnel_limit: tunnels at once.
+        tunnel_creations_per_hour_limit: creations of tunnels in an hour.
+        tunnel_ttl_hours: the longest life of a tunnel.
+    """
 
     sandbox_total_cpu_limit: int | None = None
     vm_sandbox_creation_burst_limit: int | None = None
@@ -88,7 +111,17 @@ class AccountLimits(ResponseModel):
 
 
 class KeyLimits(ResponseModel):
-    """Limits of the API key itself; `None` sets none."""
+    """Limits of the API key itself; None sets none.
+
+    Attributes:
+        max_concurrent_sandboxes: sandboxes at once.
+        max_sandbox_creations_per_hour: creations of sandboxes in an hour.
+        max_sandbox_cpu_cores: CPU cores of all sandboxes.
+        max_sandbox_gpu_count: GPUs of all sandboxes.
+        max_concurrent_tunnels: tunnels at once.
+        max_tunnel_creations_per_hour: creations of tunnels in an hour.
+        max_tunnel_ttl_hours: the longest life of a tunnel.
+    """
 
     max_concurrent_sandboxes: int | None = None
     max_sandbox_creations_per_hour: int | None = None
@@ -166,6 +199,10 @@ class ApiToken(ResponseModel):
 
 
 class ApiTokenList(OffsetList):
-    """A part of the caller's API keys."""
+    """A part of the caller's API keys.
+
+    Attributes:
+        data: the keys.
+    """
 
     data: list[ApiToken]

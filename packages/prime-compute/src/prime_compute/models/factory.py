@@ -63,6 +63,7 @@ class FactoryAnswer(ResponseModel):
     """Base of the answers; one of another version than 1 is not understood, and an error.
 
     Attributes:
+        schema_version: 1.
         as_of: when the answer was put together.
     """
 

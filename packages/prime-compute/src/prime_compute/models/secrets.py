@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import ConfigDict, Field, PlainSerializer, SecretStr
 from pydantic.alias_generators import to_camel
 
 from prime_compute.models.base import CamelModel
 from prime_compute.models.listing import OffsetList
 from prime_core.models import RequestModel, ResponseModel, UtcDatetime
-from prime_core.secret import Secret
 
 
 class StoredSecret(CamelModel):
@@ -38,7 +37,11 @@ class StoredSecret(CamelModel):
 
 
 class StoredSecretList(OffsetList):
-    """A part of a person's or a team's secrets."""
+    """A part of a person's or a team's secrets.
+
+    Attributes:
+        data: the secrets.
+    """
 
     data: list[StoredSecret]
 
@@ -50,7 +53,7 @@ class StoredSecretAnswer(ResponseModel):
 
 
 Value: TypeAlias = Annotated[
-    Secret, PlainSerializer(lambda secret: secret.reveal(), when_used="json"), WithJsonSchema({})
+    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), when_used="json")
 ]
 Name: TypeAlias = Annotated[str, Field(max_length=255, pattern=r"^[A-Z][A-Z0-9_]*$")]
 Description: TypeAlias = Annotated[str, Field(max_length=500)]
@@ -59,7 +62,7 @@ Description: TypeAlias = Annotated[str, Field(max_length=500)]
 class SecretRequest(RequestModel):
     """What to store, or what of it to change: only what is set is sent."""
 
-    model_config = ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True)
+    model_config = ConfigDict(alias_generator=to_camel)
 
     name: Name | None = None
     value: Value | None = None

@@ -37,7 +37,11 @@ class SshKey(CamelModel):
 
 
 class SshKeyList(OffsetList):
-    """A part of the caller's SSH keys."""
+    """A part of the caller's SSH keys.
+
+    Attributes:
+        data: the keys.
+    """
 
     data: list[SshKey]
 
