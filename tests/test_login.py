@@ -140,7 +140,6 @@ async def test_what_may_pass_is_waited_for(platform: LocalPlatform, login: Async
     platform.add_faults(
         FaultRule(STATUS, times=4, status=503),
         FaultRule(STATUS, times=4, reset="before_commit"),
-        FaultRule(STATUS, times=1, status=429),
     )
     assert (await login.finish(challenge, timeout=10)).user_name == "Ada"
 

@@ -1,4 +1,4 @@
-"""The routes of the login. They are called without the API key that it is to bring."""
+"""The routes of the login. They never see an API key or a team: see `AsyncLogin`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ GENERATE_AUTH_CHALLENGE = Operation(
     method="POST",
     path="/api/v1/auth_challenge/generate",
     safety="safe",
-    keyless=True,
 )
 GET_AUTH_CHALLENGE_STATUS = Operation(
     id="get_auth_challenge_status",
