@@ -27,11 +27,16 @@ MODELS = {
 }
 # What owns running sandboxes, processes or a directory is not to be doubled.
 OWNERS = {
+    "AsyncDiskSession",
     "AsyncFleet",
+    "AsyncPodSession",
     "AsyncTraceSpool",
     "AsyncProcessOutput",
     "AsyncSandboxProcess",
+    "DiskSession",
     "Fleet",
+    "LoginChallenge",
+    "PodSession",
     "ProcessOutput",
     "SandboxProcess",
     "TraceSpool",

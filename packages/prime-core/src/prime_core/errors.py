@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from collections.abc import Callable
+from typing import Literal, TypeVar, cast
 
 __all__ = [
     "APIConnectionError",
@@ -41,7 +42,11 @@ _E = TypeVar("_E", bound=PrimeError)
 
 
 def _rebuild(cls: type[_E], args: tuple[object, ...], state: dict[str, object]) -> _E:
-    error = cls.__new__(cls, *args)
+    # The base whose layout it has; with several, the first one's `__new__` may not make it.
+    base = cls.__base__
+    assert base is not None
+    make = cast("Callable[..., _E]", base.__new__)
+    error = make(cls, *args)
     error.args = args
     error.__dict__.update(state)
     return error

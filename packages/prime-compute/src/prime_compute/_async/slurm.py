@@ -59,6 +59,9 @@ class AsyncSlurm(AsyncComputeResource):
             lambda: PollSchedule(self._look, transient=is_transient, batch=1)
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._client,)
+
     async def list(self, team_id: str | None = None) -> builtins.list[SlurmCluster]:
         """Reads all deployments of a team.
 
