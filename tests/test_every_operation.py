@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterator
 from pathlib import Path
 
 import pytest
-from reaching import MOUNTING, REACH, Ground, request
+import reaching
+import reaching_compute
+from prime_compute import AsyncComputeClient
 
+from prime_core import AsyncLogin
 from prime_local import PlatformProcess
 from prime_local.contract import load_contract
 from prime_sandboxes import AsyncImageClient, AsyncSandboxClient
 
-CURRENT = {
-    operation.id
-    for operation in load_contract().operations.values()
-    if operation.area == "sandboxes" and operation.spec.get("x-status") != "legacy"
+# Areas whose every operation is reached.
+AREAS: dict[str, Collection[str]] = {
+    "sandboxes": reaching.REACH,
+    "compute": reaching_compute.REACH,
 }
 
 pytestmark = pytest.mark.timeout(60)
+
+
+def current(area: str) -> set[str]:
+    return {
+        operation.id
+        for operation in load_contract().operations.values()
+        if operation.area == area and operation.spec.get("x-status") != "legacy"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -29,40 +40,70 @@ def platform() -> Iterator[PlatformProcess]:
 
 
 @pytest.fixture
-async def ground(
+def account(
     platform: PlatformProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Ground]:
+) -> Iterator[None]:
+    """The environment of a program that uses the platform, on which nothing has happened yet."""
     platform.reset()
     for name in ("PRIME_TEAM_ID", "PRIME_USER_ID", "PRIME_CONTEXT", "PRIME_API_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     for name, value in platform.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    async with AsyncSandboxClient() as client, AsyncImageClient() as images:
-        box = await client.create(request("ground"))
-        await client.wait_for_creation(box.id)
-        yield Ground(client, images, box.id, folder)
+    yield
     platform.reset()
     platform.check_contract()
 
 
-def test_how_each_current_operation_is_reached_is_known() -> None:
-    assert REACH.keys() == CURRENT
+@pytest.fixture
+async def ground(account: None, tmp_path: Path) -> AsyncIterator[reaching.Ground]:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with AsyncSandboxClient() as client, AsyncImageClient() as images:
+        box = await client.create(reaching.request("ground"))
+        await client.wait_for_creation(box.id)
+        yield reaching.Ground(client, images, box.id, folder)
 
 
-@pytest.mark.parametrize("operation_id", sorted(CURRENT))
+@pytest.fixture
+async def compute_ground(
+    account: None, platform: PlatformProcess
+) -> AsyncIterator[reaching_compute.Ground]:
+    async with AsyncComputeClient() as client, AsyncLogin() as login:
+        team = (await client.teams.list()).data[0].team_id
+        yield reaching_compute.Ground(client, login, platform, team)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_how_each_current_operation_is_reached_is_known(area: str) -> None:
+    assert set(AREAS[area]) == current(area)
+
+
+@pytest.mark.parametrize("operation_id", sorted(reaching.REACH))
 async def test_an_operation_is_served_and_reached_by_a_method(
-    operation_id: str, ground: Ground, platform: PlatformProcess
+    operation_id: str, ground: reaching.Ground, platform: PlatformProcess
 ) -> None:
-    if operation_id in MOUNTING and platform.isolation == "process":
+    if operation_id in reaching.MOUNTING and platform.isolation == "process":
         reason = "isolation is process: nothing can be mounted"
         if os.environ.get("PRIME_REQUIRE_ISOLATION"):
             pytest.fail(reason)
         pytest.skip(reason)
+    await check_reached(platform, operation_id, reaching.REACH[operation_id](ground))
+
+
+@pytest.mark.parametrize("operation_id", sorted(reaching_compute.REACH))
+async def test_an_operation_of_compute_is_served_and_reached_by_a_method(
+    operation_id: str, compute_ground: reaching_compute.Ground, platform: PlatformProcess
+) -> None:
+    reach = reaching_compute.REACH[operation_id]
+    await check_reached(platform, operation_id, reach(compute_ground))
+
+
+async def check_reached(
+    platform: PlatformProcess, operation_id: str, reach: Awaitable[object]
+) -> None:
     before = platform.ledger()["requests"].get(operation_id, 0)
-    await REACH[operation_id](ground)
+    await reach
     seen = platform.ledger()
     assert seen["requests"].get(operation_id, 0) > before
     assert "501" not in seen["responses"]

@@ -35,6 +35,7 @@ OWNERS = {
     "AsyncSandboxProcess",
     "DiskSession",
     "Fleet",
+    "LoginChallenge",
     "PodSession",
     "ProcessOutput",
     "SandboxProcess",

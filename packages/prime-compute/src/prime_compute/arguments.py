@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
-__all__ = ["check_id", "check_ids", "check_seconds"]
+from prime_core.config import Config
+from prime_core.errors import ConfigurationError
+
+__all__ = ["check_id", "check_ids", "check_public_key", "check_seconds", "team_of"]
+
+# The binary form begins with the length of the kind's name: three zero bytes.
+_PUBLIC_KEY = re.compile(r"[a-z0-9][a-z0-9@.-]* AAAA[A-Za-z0-9+/]+={0,2}( [^\r\n]*)?")
 
 
 def check_id(name: str, value: str) -> str:
@@ -31,3 +38,23 @@ def check_seconds(name: str, value: float) -> float:
     if not 0 < value < math.inf:
         raise ValueError(f"{name} is a number of seconds above 0, not {value!r}")
     return value
+
+
+def check_public_key(name: str, value: str) -> str:
+    """One OpenSSH line with a public key; what is refused is not shown: it may be a private one."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a string, not {type(value).__name__}")
+    line = value.strip()
+    if "PRIVATE KEY" in line:
+        raise ValueError(f"{name} is a private key: pass the public one, the file's .pub")
+    if not _PUBLIC_KEY.fullmatch(line):
+        raise ValueError(f"{name} is one line such as 'ssh-ed25519 AAAA… name'")
+    return line
+
+
+def team_of(config: Config, team_id: str | None) -> str:
+    """The team that a call is about, where there must be one."""
+    team = config.team_id if team_id is None else team_id
+    if not team:
+        raise ConfigurationError("This belongs to a team: pass team_id= or set PRIME_TEAM_ID.")
+    return check_id("team_id", team)

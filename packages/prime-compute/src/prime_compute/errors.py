@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prime_core.errors import PrimeError
+from prime_core.errors import PrimeError, ServerError
 
 __all__ = [
     "DiskNotActiveError",
@@ -12,6 +12,10 @@ __all__ = [
     "PodInstallationError",
     "PodNotActiveError",
     "PodWaitTimeoutError",
+    "SlurmNotRunningError",
+    "SlurmResizeUnverifiedError",
+    "SlurmUnavailableError",
+    "SlurmWaitTimeoutError",
 ]
 
 
@@ -72,3 +76,32 @@ class NoOfferError(PrimeError):
     Args:
         message: how many offers failed which wish.
     """
+
+
+class SlurmResizeUnverifiedError(ServerError):
+    """502: nodes were claimed or released, but what came of it could not be verified.
+
+    See `AsyncSlurm.list` before you try again.
+    """
+
+
+class SlurmUnavailableError(ServerError):
+    """503: the state of Slurm could not be read, so nothing was changed: try again."""
+
+
+class SlurmNotRunningError(PrimeError, RuntimeError):
+    """A Slurm deployment does not run, or runs no more.
+
+    Attributes:
+        job_id: the deployment.
+        status: its state when it was last seen, or None.
+    """
+
+    def __init__(self, job_id: str, message: str, *, status: str | None = None) -> None:
+        super().__init__(f"Slurm deployment {job_id} {message}")
+        self.job_id = job_id
+        self.status = status
+
+
+class SlurmWaitTimeoutError(SlurmNotRunningError, TimeoutError):
+    """A Slurm deployment was not resized in time: wait again with a longer timeout."""

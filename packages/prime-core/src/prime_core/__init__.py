@@ -5,7 +5,9 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prime_core._async.api_client import AsyncAPIClient as AsyncAPIClient
+    from prime_core._async.login import AsyncLogin as AsyncLogin
     from prime_core._sync.api_client import APIClient as APIClient
+    from prime_core._sync.login import Login as Login
     from prime_core.buffers import Gap as Gap
     from prime_core.config import Config as Config
     from prime_core.errors import APIConnectionError as APIConnectionError
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from prime_core.errors import ConfigurationError as ConfigurationError
     from prime_core.errors import ConflictError as ConflictError
     from prime_core.errors import ForbiddenError as ForbiddenError
+    from prime_core.errors import LoginExpiredError as LoginExpiredError
+    from prime_core.errors import LoginTimeoutError as LoginTimeoutError
     from prime_core.errors import NotFoundError as NotFoundError
     from prime_core.errors import PaymentRequiredError as PaymentRequiredError
     from prime_core.errors import PrimeError as PrimeError
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
+    from prime_core.login.models import LoginChallenge as LoginChallenge
+    from prime_core.login.models import LoginLimits as LoginLimits
+    from prime_core.login.models import LoginResult as LoginResult
+    from prime_core.login.models import LoginTeam as LoginTeam
     from prime_core.operations import RateLimit as RateLimit
 
 __version__ = "0.1.0"
@@ -36,12 +44,20 @@ _EXPORTS = {
     "APIResponseError": "prime_core.errors",
     "APITimeoutError": "prime_core.errors",
     "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncLogin": "prime_core._async.login",
     "BadRequestError": "prime_core.errors",
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "ForbiddenError": "prime_core.errors",
     "Gap": "prime_core.buffers",
+    "Login": "prime_core._sync.login",
+    "LoginChallenge": "prime_core.login.models",
+    "LoginExpiredError": "prime_core.errors",
+    "LoginLimits": "prime_core.login.models",
+    "LoginResult": "prime_core.login.models",
+    "LoginTeam": "prime_core.login.models",
+    "LoginTimeoutError": "prime_core.errors",
     "NotFoundError": "prime_core.errors",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",

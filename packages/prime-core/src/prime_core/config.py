@@ -1,7 +1,7 @@
 """Where the API key, the team and the service addresses come from.
 
 Follows the documented page "cli-reference/config-cli": the SDK reads the files that the
-command line tool writes, and writes none.
+command line tool writes; only a login writes them, in `prime_core.login`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Config", "stored_setting"]
 
 logger = logging.getLogger("prime_core")
 
-_CONTEXT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+CONTEXT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]+")
 
 _ACCOUNT_FIELDS = ("api_key", "team_id", "user_id")
@@ -238,7 +238,7 @@ def _from_files() -> _Layer:
     if name.lower() == "production":
         return _reset_to_production(layer) if by_variable else layer
     context = None
-    if directory and _CONTEXT_NAME.fullmatch(name):
+    if directory and CONTEXT_NAME.fullmatch(name):
         context = _read(directory / "environments" / f"{name}.json")
     if context is None:
         chosen_by = "PRIME_CONTEXT" if by_variable else "current_environment of config.json"

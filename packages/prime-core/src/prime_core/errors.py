@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from collections.abc import Callable
+from typing import Literal, TypeVar, cast
 
 __all__ = [
     "APIConnectionError",
@@ -13,6 +14,8 @@ __all__ = [
     "ConfigurationError",
     "ConflictError",
     "ForbiddenError",
+    "LoginExpiredError",
+    "LoginTimeoutError",
     "NotFoundError",
     "PaymentRequiredError",
     "PrimeError",
@@ -39,7 +42,11 @@ _E = TypeVar("_E", bound=PrimeError)
 
 
 def _rebuild(cls: type[_E], args: tuple[object, ...], state: dict[str, object]) -> _E:
-    error = cls.__new__(cls, *args)
+    # The base whose layout it has; with several, the first one's `__new__` may not make it.
+    base = cls.__base__
+    assert base is not None
+    make = cast("Callable[..., _E]", base.__new__)
+    error = make(cls, *args)
     error.args = args
     error.__dict__.update(state)
     return error
@@ -54,6 +61,10 @@ def rebuilt(cls: type[_E], error: PrimeError) -> _E:
 
 class ConfigurationError(PrimeError, ValueError):
     """The key, team, URL or context in use is missing or unusable; nothing was sent."""
+
+
+class LoginTimeoutError(PrimeError, TimeoutError):
+    """Nobody approved a login in time: begin again."""
 
 
 class UnsafeArchiveError(PrimeError, ValueError):
@@ -132,6 +143,10 @@ class ForbiddenError(APIError):
 
 class NotFoundError(APIError):
     """404: there is no such object, or the caller can't see it."""
+
+
+class LoginExpiredError(APIError):
+    """404 or 410 of a login: its challenge has expired. Begin again."""
 
 
 class ConflictError(APIError):

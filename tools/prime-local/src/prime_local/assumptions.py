@@ -33,6 +33,7 @@ class Assumptions:
         image_limit: how many images the account may have; None for no limit.
         image_storage_limit: how many bytes they may take; None for no limit.
         unfinished_checkpoint: state of a checkpoint before it is DURABLE or FAILED.
+        login_limits: whether a login's answer confirms the limits that were asked for.
         secrets: whether a sandbox shows its secrets' names, masked.
         early_gateway: answer of a gateway that does not reach its sandbox yet: Connect
             `unavailable`, Connect `not_found`, or a router's 502 `sandbox_not_found`.
@@ -72,6 +73,7 @@ class Assumptions:
     image_limit: float | None = None
     image_storage_limit: float | None = None
     unfinished_checkpoint: Literal["PENDING", "UPLOADING"] = "PENDING"
+    login_limits: Literal["confirmed", "silent"] = "confirmed"
     secrets: Literal["absent", "masked"] = "absent"
     early_gateway: Literal["unavailable", "not_found", "bad_gateway"] = "unavailable"
     ended_gateway: Literal["not_found", "bad_gateway"] = "not_found"

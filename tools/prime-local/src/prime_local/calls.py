@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from prime_local.account.keys import ApiKey
 from prime_local.assumptions import Assumptions
 from prime_local.contract import Operation
 from prime_local.contract.document import JsonObject
@@ -38,10 +39,23 @@ class Call:
         return self.core.settings.assumptions
 
     @property
+    def api_key(self) -> ApiKey:
+        """The key that the caller was let in with."""
+        key = self.core.account.keys.find(bearer(self.request))
+        assert key is not None
+        return key
+
+    @property
     def gateway_url(self) -> str:
         """The gateway's address as this caller can reach it."""
         end = "/" if self.assumptions.gateway_url == "slash" else ""
         return f"{self.request.scheme}://{self.request.host}{GATEWAY_PREFIX}{end}"
+
+
+def bearer(request: web.Request) -> str:
+    """Return the token that a request brings; empty without one."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prime_local.account.service import Account
 from prime_local.assumptions import Assumptions
 from prime_local.availability.catalogue import Catalogue
 from prime_local.checkpoints.archive import Archive
@@ -37,6 +38,8 @@ from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
+from prime_local.slurm.registry import KIND as SLURM
+from prime_local.slurm.registry import SlurmRegistry
 from prime_local.ssh.sessions import SshSessions
 from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
@@ -197,6 +200,8 @@ class PlatformCore:
         objects = self._storage.objects
         await self.checkpoints.take_over(objects.get(CHECKPOINT, {}).values())
         self.rentals.take_over(objects)
+        self.account.take_over(objects)
+        self.slurm.take_over(objects.get(SLURM, {}).values())
         self.volumes.take_over(objects.get(VOLUME, {}).values())
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
@@ -237,6 +242,21 @@ class PlatformCore:
             self.ledger,
             self.catalogue,
             settings.rentals,
+        )
+        self.account = Account(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            user_id=self.user_id,
+            api_key=self.api_key,
+            role=settings.assumptions.team_role,
+        )
+        self.slurm = SlurmRegistry(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            self.account.people,
+            self.rentals.pace,
         )
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)
@@ -326,6 +346,7 @@ class PlatformCore:
         self._host.builds.clear()
         self.lans.clear()
         self.rentals.clear()
+        self.slurm.clear()
         self._storage.clear()
         self._begin()
         await asyncio.gather(

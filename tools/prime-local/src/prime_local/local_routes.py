@@ -70,8 +70,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return Reply(asdict(core.traces.switches))
     if route == ("POST", "/_local/sell-out"):
         return await _sell_out(core, request)
-    if route[0] == "POST" and route[1] in _OF_RENTALS:
-        return _OF_RENTALS[route[1]](core, await _body(request))
+    if route[0] == "POST" and route[1] in _CHANGES:
+        return _CHANGES[route[1]](core, await _body(request))
     if route == ("GET", "/_local/faults"):
         return Reply({"rules": core.faults.to_wire()})
     if route == ("POST", "/_local/faults"):
@@ -112,7 +112,24 @@ def _put_run(core: PlatformCore, body: dict[str, Any]) -> Reply:
     return Reply({})
 
 
-_OF_RENTALS = {
+def _approve_login(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    try:
+        core.account.challenges.approve(str(body.get("challenge")))
+    except ValueError as error:
+        raise PlatformError(409, str(error)) from error
+    return Reply({})
+
+
+def _add_key(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    try:
+        return Reply({"api_key": core.account.keys.make(**body)})
+    except (TypeError, ValueError) as error:
+        raise PlatformError(422, f"name, scopes, limits, lifetime: {error}") from error
+
+
+_CHANGES = {
+    "/_local/keys": _add_key,
+    "/_local/login/approve": _approve_login,
     "/_local/pods/fail": _fail_pod,
     "/_local/pods/vanish": _vanish_pod,
     "/_local/runs": _put_run,

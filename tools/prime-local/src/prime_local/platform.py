@@ -292,6 +292,39 @@ class LocalPlatform:
         """Note what a training run has used so far, for its usage route."""
         self._core.rentals.runs.put(run_id, tokens)
 
+    def approve_login(self, code: str) -> None:
+        """Approve a login that waits, as its user does in the dashboard.
+
+        Args:
+            code: the challenge that the login shows.
+
+        Raises:
+            ValueError: no such login waits.
+        """
+        self._core.account.challenges.approve(code)
+
+    def add_key(
+        self,
+        name: str,
+        *,
+        scopes: dict[str, dict[str, bool]] | None = None,
+        limits: dict[str, int] | None = None,
+        lifetime: float | None = None,
+    ) -> str:
+        """Make an API key and return its value, as the dashboard does.
+
+        Args:
+            name: for people.
+            scopes: `read` and `write` by area, such as `{"factory": {"read": True}}`; None is
+                everything.
+            limits: such as `{"maxConcurrentTunnels": 2}`, which whoami tells.
+            lifetime: seconds on the platform clock.
+
+        Raises:
+            ValueError: a limit that there is not.
+        """
+        return self._core.account.keys.make(name, scopes=scopes, limits=limits, lifetime=lifetime)
+
     async def reset(self) -> None:
         """End every sandbox and forget all but the API key and the time."""
         await self._core.reset()

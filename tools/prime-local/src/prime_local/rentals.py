@@ -77,7 +77,7 @@ class Rentals:
         self.wallets = Wallets(
             clock, identifiers, storage, settings.balance, lambda team: self.pods.end_all_of(team)
         )
-        pace = Pace(clock, settings.provisioning_time, settings.provisioning_reads)
+        pace = self.pace = Pace(clock, settings.provisioning_time, settings.provisioning_reads)
         self.disks = DiskRegistry(
             clock,
             identifiers,

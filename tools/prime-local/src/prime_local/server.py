@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 from dataclasses import replace
@@ -14,9 +13,10 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from prime_local import control, jobs, local_routes
+from prime_local.account import routes as account_routes
 from prime_local.availability import routes as availability_routes
 from prime_local.billing import routes as billing_routes
-from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, http_response
+from prime_local.calls import GATEWAY_PREFIX, Call, Handler, Reply, bearer, http_response
 from prime_local.checkpoints import routes as checkpoint_routes
 from prime_local.contract import Operation, Problem, RouteMatch
 from prime_local.contract.document import CONTROL, GATEWAY, INFERENCE, STORE, TRACES, JsonObject
@@ -26,13 +26,16 @@ from prime_local.disks import routes as disk_routes
 from prime_local.environments import routes as environment_routes
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.evaluations import routes as evaluation_routes
+from prime_local.factory import routes as factory_routes
 from prime_local.faults import FaultRule
 from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
 from prime_local.images import routes as image_routes
+from prime_local.login import routes as login_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.pods import routes as pod_routes
+from prime_local.slurm import routes as slurm_routes
 from prime_local.spoiling import abort, reset, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
@@ -69,10 +72,14 @@ class PlatformServer:
         self._ssh = SshRoutes(core, host)
         self._handlers: dict[str, Handler] = {
             **control.HANDLERS,
+            **account_routes.HANDLERS,
             **availability_routes.HANDLERS,
             **billing_routes.HANDLERS,
             **disk_routes.HANDLERS,
+            **factory_routes.HANDLERS,
+            **login_routes.HANDLERS,
             **pod_routes.HANDLERS,
+            **slurm_routes.HANDLERS,
             **checkpoint_routes.HANDLERS,
             **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,
@@ -220,12 +227,14 @@ class PlatformServer:
         if missing != "served" and operation.path.endswith(":batchGet"):
             raise PlatformError(missing, "Not Found" if missing == 404 else "Method Not Allowed")
         if operation.service == TRACES:
-            self._authorize(request)
+            self._authorize(request, operation)
             core.traces.admit(operation)
         if operation.service == CONTROL:
+            # A login is called before there is a key.
+            login = operation.id in login_routes.HANDLERS
             keyless = {} in operation.spec.get("security", ())
-            if not keyless or "Authorization" in request.headers:
-                self._authorize(request)
+            if not login and (not keyless or "Authorization" in request.headers):
+                self._authorize(request, operation)
             sandbox_id = match.parameters.get("sandbox_id", "")
             core.rates.admit(operation, request.remote or "", sandbox_id)
         handler = self._handlers.get(operation.id)
@@ -233,11 +242,11 @@ class PlatformServer:
             raise not_simulated(operation.id)
         return handler
 
-    def _authorize(self, request: web.Request) -> None:
-        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-        valid = hmac.compare_digest(key.strip().encode(), self._core.api_key.encode())
-        if scheme.lower() != "bearer" or not valid:
+    def _authorize(self, request: web.Request, operation: Operation) -> None:
+        key = self._core.account.keys.find(bearer(request))
+        if key is None:
             raise PlatformError(401, "Invalid API key", code="unauthenticated")
+        key.check(operation.spec.get("x-permission", {}))
 
     async def _read(
         self,

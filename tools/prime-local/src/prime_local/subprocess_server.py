@@ -21,6 +21,7 @@ from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
 
 if TYPE_CHECKING:
+    from prime_local.billing.runs import RunTokens
     from prime_local.sandboxes.isolation.base import WantedMode
 
 _READY_SECONDS = 20.0
@@ -159,6 +160,19 @@ class PlatformProcess:
     def vanish_pod(self, pod_id: str) -> None:
         """Let a provider take a pod away."""
         self._call("POST", "/_local/pods/vanish", {"pod_id": pod_id})
+
+    def put_run(self, run_id: str, tokens: RunTokens) -> None:
+        """Note what a training run has used so far; see `LocalPlatform`."""
+        self._call("POST", "/_local/runs", {"run_id": run_id, **asdict(tokens)})
+
+    def approve_login(self, code: str) -> None:
+        """Approve a login that waits; see `LocalPlatform`."""
+        self._call("POST", "/_local/login/approve", {"challenge": code})
+
+    def add_key(self, name: str, **settings: Any) -> str:
+        """Make an API key and return its value; see `LocalPlatform`."""
+        answer = self._call("POST", "/_local/keys", {"name": name, **settings})
+        return str(answer["api_key"])
 
     def add_faults(self, *rules: FaultRule) -> None:
         self._call("POST", "/_local/faults", {"rules": [asdict(rule) for rule in rules]})

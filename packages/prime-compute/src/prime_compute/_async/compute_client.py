@@ -6,11 +6,19 @@ from types import TracebackType
 
 from typing_extensions import Self
 
+from prime_compute._async.account import AsyncAccount
 from prime_compute._async.availability import AsyncAvailability
 from prime_compute._async.billing import AsyncBilling
 from prime_compute._async.disks import AsyncDisks
+from prime_compute._async.factory import AsyncFactory
+from prime_compute._async.feedback import AsyncFeedback
 from prime_compute._async.pods import AsyncPods
 from prime_compute._async.resource import AsyncComputeResource
+from prime_compute._async.secrets import AsyncSecrets
+from prime_compute._async.slurm import AsyncSlurm
+from prime_compute._async.ssh_keys import AsyncSshKeys
+from prime_compute._async.teams import AsyncTeams
+from prime_compute._async.tokens import AsyncTokens
 from prime_core._async.api_client import AsyncAPIClient
 
 __all__ = ["AsyncComputeClient"]
@@ -38,6 +46,7 @@ class AsyncComputeClient(AsyncComputeResource):
         self._client._share(self)
         self._pods = AsyncPods(self._client)
         self._disks = AsyncDisks(self._client)
+        self._slurm = AsyncSlurm(self._client)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)
@@ -62,6 +71,46 @@ class AsyncComputeClient(AsyncComputeResource):
         """The wallet, and what training runs cost."""
         return AsyncBilling(self._client)
 
+    @property
+    def ssh_keys(self) -> AsyncSshKeys:
+        """Public keys that pods and clusters let in."""
+        return AsyncSshKeys(self._client)
+
+    @property
+    def teams(self) -> AsyncTeams:
+        """The caller's teams, and who belongs to them."""
+        return AsyncTeams(self._client)
+
+    @property
+    def account(self) -> AsyncAccount:
+        """Who the caller is, and what it may do."""
+        return AsyncAccount(self._client)
+
+    @property
+    def tokens(self) -> AsyncTokens:
+        """API keys, without their values."""
+        return AsyncTokens(self._client)
+
+    @property
+    def secrets(self) -> AsyncSecrets:
+        """Secrets that environments are given."""
+        return AsyncSecrets(self._client)
+
+    @property
+    def feedback(self) -> AsyncFeedback:
+        """Words to the people behind the platform."""
+        return AsyncFeedback(self._client)
+
+    @property
+    def slurm(self) -> AsyncSlurm:
+        """Slurm on a team's dedicated clusters."""
+        return self._slurm
+
+    @property
+    def factory(self) -> AsyncFactory:
+        """What a team's dedicated clusters do."""
+        return AsyncFactory(self._client)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -80,6 +129,7 @@ class AsyncComputeClient(AsyncComputeResource):
         """
         self._pods._close_schedules()
         self._disks._close_schedules()
+        self._slurm._close_schedules()
         await self._client._release(self)
 
 

@@ -8,11 +8,19 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_compute._async.compute_client import AsyncComputeClient
+from prime_compute._sync.account import Account
 from prime_compute._sync.availability import Availability
 from prime_compute._sync.billing import Billing
 from prime_compute._sync.disks import Disks
+from prime_compute._sync.factory import Factory
+from prime_compute._sync.feedback import Feedback
 from prime_compute._sync.pods import Pods
 from prime_compute._sync.resource import ComputeResource
+from prime_compute._sync.secrets import Secrets
+from prime_compute._sync.slurm import Slurm
+from prime_compute._sync.ssh_keys import SshKeys
+from prime_compute._sync.teams import Teams
+from prime_compute._sync.tokens import Tokens
 from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 
@@ -54,6 +62,46 @@ class ComputeClient(ComputeResource):
     def billing(self) -> Billing:
         """The wallet, and what training runs cost."""
         return Billing._wrap(self._async.billing)
+
+    @property
+    def ssh_keys(self) -> SshKeys:
+        """Public keys that pods and clusters let in."""
+        return SshKeys._wrap(self._async.ssh_keys)
+
+    @property
+    def teams(self) -> Teams:
+        """The caller's teams, and who belongs to them."""
+        return Teams._wrap(self._async.teams)
+
+    @property
+    def account(self) -> Account:
+        """Who the caller is, and what it may do."""
+        return Account._wrap(self._async.account)
+
+    @property
+    def tokens(self) -> Tokens:
+        """API keys, without their values."""
+        return Tokens._wrap(self._async.tokens)
+
+    @property
+    def secrets(self) -> Secrets:
+        """Secrets that environments are given."""
+        return Secrets._wrap(self._async.secrets)
+
+    @property
+    def feedback(self) -> Feedback:
+        """Words to the people behind the platform."""
+        return Feedback._wrap(self._async.feedback)
+
+    @property
+    def slurm(self) -> Slurm:
+        """Slurm on a team's dedicated clusters."""
+        return Slurm._wrap(self._async.slurm)
+
+    @property
+    def factory(self) -> Factory:
+        """What a team's dedicated clusters do."""
+        return Factory._wrap(self._async.factory)
 
     def __enter__(self) -> Self:
         enter(self._async)

@@ -1,0 +1,1 @@
+"""The login by a browser: how an API key comes to this machine."""

@@ -1,0 +1,1 @@
+"""Accounts: people, teams, keys and secrets."""

@@ -1,0 +1,1 @@
+"""Dedicated clusters, and what runs on them."""

@@ -1,0 +1,1 @@
+"""The login by a browser."""

@@ -1,0 +1,1 @@
+"""Slurm deployments of dedicated clusters."""
