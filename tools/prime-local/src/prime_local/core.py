@@ -24,6 +24,7 @@ from prime_local.identifiers import Identifiers
 from prime_local.images.kitchen import Kitchen, top_mount
 from prime_local.images.record import Content
 from prime_local.images.registry import BUILDS, IMAGES, Depot, ImageRegistry
+from prime_local.inference.service import InferenceService
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
@@ -223,6 +224,7 @@ class PlatformCore:
         settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
         self.ledger = Ledger()
+        self.inference = InferenceService(self.refusals)
         self.catalogue = Catalogue(
             settings.seed or 0, steps_from_zero=settings.assumptions.step_anchor == "zero"
         )

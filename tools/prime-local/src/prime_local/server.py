@@ -30,6 +30,9 @@ from prime_local.faults import FaultRule
 from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
 from prime_local.images import routes as image_routes
+from prime_local.inference import routes as inference_routes
+from prime_local.inference.errors import error_body
+from prime_local.inference.receiving import read_json
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.pods import routes as pod_routes
@@ -51,6 +54,7 @@ _SERVICES = (
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
+_INFERENCE_ID = "inference_id"
 
 
 class PlatformServer:
@@ -76,6 +80,7 @@ class PlatformServer:
             **checkpoint_routes.HANDLERS,
             **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,
+            **inference_routes.HANDLERS,
             **jobs.HANDLERS,
             **network_routes.HANDLERS,
             **file_routes.HANDLERS,
@@ -143,6 +148,8 @@ class PlatformServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path
+        if path.startswith(INFERENCE_PREFIX + "/"):
+            request[_INFERENCE_ID] = self._core.identifiers.make("inf_")
         try:
             if self._stopping:
                 raise _stopping()
@@ -150,7 +157,7 @@ class PlatformServer:
                 return http_response(await local_routes.serve(self._core, request, self.outage))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
-            return http_response(self._error_reply(error))
+            return http_response(self._error_reply(error, request))
         ledger = self._core.ledger
         ledger.request(operation.id)
         if self._core.settings.latency:
@@ -193,9 +200,10 @@ class PlatformServer:
                 raise _stopping()
             reply = await handler(call)
         except PlatformError as error:
-            reply = self._error_reply(error, operation)
+            reply = self._error_reply(error, request, operation)
         except (ConnectionError, web.RequestPayloadError):
-            reply = self._error_reply(PlatformError(422, "The request body broke off"), operation)
+            broken = PlatformError(422, "The request body broke off")
+            reply = self._error_reply(broken, request, operation)
         except web.HTTPException:
             raise
         except Exception:
@@ -222,6 +230,12 @@ class PlatformServer:
         if operation.service == TRACES:
             self._authorize(request)
             core.traces.admit(operation)
+        # A catalogue needs no key, but if there is one it must be right.
+        keyless = (
+            {} in operation.spec.get("security", ()) and "Authorization" not in request.headers
+        )
+        if operation.service == INFERENCE and not keyless:
+            self._authorize(request)
         if operation.service == CONTROL:
             keyless = {} in operation.spec.get("security", ())
             if not keyless or "Authorization" in request.headers:
@@ -258,6 +272,8 @@ class PlatformServer:
         if operation.service == CONTROL and "requestBody" in operation.spec:
             body, unreadable = _parse_json(await request.read())
             problems += unreadable or checks.body(operation, body)
+        if operation.service == INFERENCE and "requestBody" in operation.spec:
+            body = await read_json(request)
         if problems and operation.service == TRACES:
             raise PlatformError(400, problems[0].text, code="invalid_filter")
         if problems:
@@ -289,11 +305,18 @@ class PlatformServer:
         return await send_spoiled(request, reply, rule)
 
     async def _set_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        if _INFERENCE_ID in request:
+            response.headers["X-Inference-Id"] = request[_INFERENCE_ID]
         response.headers["Date"] = format_datetime(self._core.clock.date(), usegmt=True)
         if self._core.settings.noise:
             response.headers.update(NOISE_HEADERS)
 
-    def _error_reply(self, error: PlatformError, operation: Operation | None = None) -> Reply:
+    def _error_reply(
+        self, error: PlatformError, request: web.Request, operation: Operation | None = None
+    ) -> Reply:
+        if _INFERENCE_ID in request:
+            told = error_body(error, request[_INFERENCE_ID])
+            return Reply(told, error.status, error.headers)
         if operation is not None and operation.service == GATEWAY:
             return Reply(_gateway_error(error, operation), error.status, error.headers)
         if operation is not None and operation.service == TRACES and error.status != 501:

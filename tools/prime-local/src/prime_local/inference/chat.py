@@ -1,0 +1,176 @@
+"""Chat completions, whole and streamed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from aiohttp import web
+
+from prime_local.calls import Call, Reply
+from prime_local.contract.document import JsonObject
+from prime_local.inference import requests
+from prime_local.inference.accounts import BilledCall, Outcome
+from prime_local.inference.choices import Choice, logprobs_of, message_of
+from prime_local.inference.events import DONE, Events
+from prime_local.inference.requests import ChatRequest
+from prime_local.spoiling import ResponseBody, response_body
+
+# Several events go out in one write: what a write costs is most of what an event costs.
+_BATCH = 16
+_COMMENT = b": keep-alive\n\n"
+
+
+async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
+    request = requests.read(call)
+    with call.core.inference.under_way(team_of(call)):
+        completion = _Completion(call, request)
+        if request.streams:
+            return await completion.stream()
+        return await completion.whole()
+
+
+def team_of(call: Call) -> str | None:
+    """Return the team that a call is for; None for the personal account."""
+    return call.request.headers.get("X-Prime-Team-ID") or None
+
+
+@dataclass
+class _Completion:
+    """One call and its answer."""
+
+    call: Call
+    request: ChatRequest
+    choices: list[Choice] = field(init=False)
+    head: JsonObject = field(init=False)
+
+    def __post_init__(self) -> None:
+        name = self.call.assumptions.reasoning_field
+        self.choices = [Choice(self.request, index, name) for index in range(self.request.n)]
+        core = self.call.core
+        self.head = {
+            "id": core.identifiers.make("chatcmpl-", 24),
+            "created": int(core.clock.date().timestamp()),
+            "model": self.request.model.id,
+            "system_fingerprint": "fp_prime_local",
+        }
+
+    async def whole(self) -> Reply:
+        answers = [self._answer(choice) for choice in self.choices]
+        await asyncio.sleep(self.call.core.inference.switches.token_time * self._tokens)
+        self._charge("completed", streamed=False)
+        body = {
+            "object": "chat.completion",
+            **self.head,
+            "choices": answers,
+            "usage": self._usage(),
+        }
+        return Reply(body)
+
+    def _answer(self, choice: Choice) -> JsonObject:
+        deltas = list(choice.deltas())
+        logprobs = None
+        if self.request.top_logprobs is not None:
+            tokens = (delta for delta in deltas if isinstance(delta, str))
+            most = self.request.top_logprobs
+            entries = [logprobs_of(token, most) for token in tokens]
+            logprobs = {"content": entries, "refusal": None}
+        return {
+            "index": choice.index,
+            "message": message_of(deltas),
+            "finish_reason": choice.finish_reason,
+            "logprobs": logprobs,
+        }
+
+    async def stream(self) -> web.StreamResponse:
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        response = web.StreamResponse(headers=headers)
+        body = response_body(self.call.request, response, self.call.fault)
+        outcome: Outcome = "abandoned"
+        try:
+            await body.start()
+            await self._send(body, _framed(self._events()))
+            await body.end()
+            outcome = "completed"
+        except ConnectionError:
+            # The reader went away, or a fault rule cut the stream.
+            pass
+        finally:
+            self._charge(outcome, streamed=True)
+        return response
+
+    def _events(self) -> Iterator[bytes]:
+        head = {"object": "chat.completion.chunk", **self.head}
+        events = Events(head, self.request.top_logprobs)
+        yield from events.of_choices(self.choices)
+        alone = self.call.assumptions.stream_totals == "either"
+        if self.request.totals or (self.request.priced and alone):
+            yield events.totals(self._usage())
+        yield DONE
+
+    async def _send(self, body: ResponseBody, pieces: Iterable[bytes]) -> None:
+        switches = self.call.core.inference.switches
+        quiet = self.call.assumptions.stream_keep_alive
+        # A rule counts events, so that each must be a write.
+        most = 1 if self.call.fault is not None or switches.token_time else _BATCH
+        ready: list[bytes] = [] if quiet is None else [_COMMENT]
+        for piece in pieces:
+            ready.append(piece)
+            if len(ready) >= most:
+                await body.write(b"".join(ready))
+                ready.clear()
+                await _pause(body, switches.token_time, quiet)
+        if ready:
+            await body.write(b"".join(ready))
+
+    @property
+    def _tokens(self) -> int:
+        return sum(choice.tokens for choice in self.choices)
+
+    @property
+    def _cost(self) -> Decimal:
+        return self.request.model.cost(self.request.prompt_tokens, self._tokens)
+
+    def _usage(self) -> JsonObject:
+        prompt, answer = self.request.prompt_tokens, self._tokens
+        thoughts = sum(choice.reasoning_tokens for choice in self.choices)
+        usage: JsonObject = {
+            "prompt_tokens": prompt,
+            "completion_tokens": answer,
+            "total_tokens": prompt + answer,
+            "prompt_tokens_details": {"cached_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": thoughts},
+        }
+        if self.request.priced:
+            usage.update(input_tokens=prompt, output_tokens=answer, cost=float(self._cost))
+        return usage
+
+    def _charge(self, outcome: Outcome, *, streamed: bool) -> None:
+        call = self.call
+        billed = BilledCall(
+            inference_id=call.request["inference_id"],
+            operation=call.operation.id,
+            model=self.request.model.id,
+            team_id=team_of(call),
+            prompt_tokens=self.request.prompt_tokens,
+            completion_tokens=self._tokens,
+            cost_usd=float(self._cost),
+            streamed=streamed,
+            outcome=outcome,
+        )
+        call.core.inference.accounts.charge(billed, self._cost)
+
+
+def _framed(payloads: Iterable[bytes]) -> Iterator[bytes]:
+    return (b"data: " + payload + b"\n\n" for payload in payloads)
+
+
+async def _pause(body: ResponseBody, seconds: float, quiet: float | None) -> None:
+    """Wait for the next token, with a comment now and then where that takes long."""
+    while quiet is not None and seconds > quiet:
+        await asyncio.sleep(quiet)
+        await body.write(_COMMENT)
+        seconds -= quiet
+    await asyncio.sleep(seconds)
