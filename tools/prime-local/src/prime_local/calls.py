@@ -68,12 +68,8 @@ class Reply:
 def http_response(reply: Reply) -> web.Response:
     # A message of no bytes has its type, too; these answers are no messages.
     bare = reply.status == 204 or (reply.status == 202 and reply.body == b"")
-    return web.Response(
-        body=reply.data(),
-        status=reply.status,
-        headers=reply.headers,
-        content_type=None if bare else reply.content_type,
-    )
+    kind = {} if bare else {"Content-Type": reply.content_type}
+    return web.Response(body=reply.data(), status=reply.status, headers={**reply.headers, **kind})
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]

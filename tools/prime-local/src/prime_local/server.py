@@ -36,7 +36,7 @@ from prime_local.inference.receiving import read_json
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.pods import routes as pod_routes
-from prime_local.spoiling import abort, reset, send_spoiled
+from prime_local.spoiling import abort, reset, send_injected, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
 from prime_local.training import routes as training_routes
@@ -297,8 +297,7 @@ class PlatformServer:
         if rule.reset == "before_commit":
             return reset(request)
         if rule.status is not None:
-            body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
-            return http_response(Reply(body.encode(), rule.status, rule.headers))
+            return await send_injected(request, rule.status, rule)
         reply = await self._process(request, operation, match, rule)
         if isinstance(reply, web.StreamResponse):
             return reply

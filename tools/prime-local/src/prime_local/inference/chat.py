@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -15,19 +15,26 @@ from prime_local.inference import requests
 from prime_local.inference.accounts import BilledCall, Outcome
 from prime_local.inference.choices import Choice, logprobs_of, message_of
 from prime_local.inference.events import DONE, Events
+from prime_local.inference.forms import framed, odd
 from prime_local.inference.requests import ChatRequest
 from prime_local.spoiling import ResponseBody, response_body
 
 # Several events go out in one write: what a write costs is most of what an event costs.
 _BATCH = 16
 _COMMENT = b": keep-alive\n\n"
+# Keeps the pieces of an odd stream apart on their way.
+_ODD_PAUSE = 0.001
+_FAILURE = b'{"error":{"message":"Upstream connection lost","type":"server_error","code":502}}'
 
 
 async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
     request = requests.read(call)
     with call.core.inference.under_way(team_of(call)):
         completion = _Completion(call, request)
-        if request.streams:
+        form = None if call.fault is None else call.fault.stream_form
+        if form == "json_error" and request.streams:
+            return Reply(_FAILURE)
+        if request.streams and form != "json":
             return await completion.stream()
         return await completion.whole()
 
@@ -91,7 +98,7 @@ class _Completion:
         outcome: Outcome = "abandoned"
         try:
             await body.start()
-            await self._send(body, _framed(self._events()))
+            await self._send(body)
             await body.end()
             outcome = "completed"
         except ConnectionError:
@@ -110,18 +117,23 @@ class _Completion:
             yield events.totals(self._usage())
         yield DONE
 
-    async def _send(self, body: ResponseBody, pieces: Iterable[bytes]) -> None:
-        switches = self.call.core.inference.switches
+    async def _send(self, body: ResponseBody) -> None:
+        rule = self.call.fault
+        pause = self.call.core.inference.switches.token_time
         quiet = self.call.assumptions.stream_keep_alive
+        pieces = framed(self._events())
+        if rule is not None and rule.stream_form is not None:
+            pieces = odd(rule.stream_form, self._events(), rule.after_envelopes)
+            pause, quiet = max(pause, _ODD_PAUSE), None
         # A rule counts events, so that each must be a write.
-        most = 1 if self.call.fault is not None or switches.token_time else _BATCH
+        most = 1 if rule is not None or pause else _BATCH
         ready: list[bytes] = [] if quiet is None else [_COMMENT]
         for piece in pieces:
             ready.append(piece)
             if len(ready) >= most:
                 await body.write(b"".join(ready))
                 ready.clear()
-                await _pause(body, switches.token_time, quiet)
+                await _pause(body, pause, quiet)
         if ready:
             await body.write(b"".join(ready))
 
@@ -161,10 +173,6 @@ class _Completion:
             outcome=outcome,
         )
         call.core.inference.accounts.charge(billed, self._cost)
-
-
-def _framed(payloads: Iterable[bytes]) -> Iterator[bytes]:
-    return (b"data: " + payload + b"\n\n" for payload in payloads)
 
 
 async def _pause(body: ResponseBody, seconds: float, quiet: float | None) -> None:
