@@ -25,6 +25,7 @@ from prime_local.images.kitchen import Kitchen, top_mount
 from prime_local.images.record import Content
 from prime_local.images.registry import BUILDS, IMAGES, Depot, ImageRegistry
 from prime_local.inference.service import InferenceService
+from prime_local.inference.upstream import Upstream
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
@@ -75,6 +76,7 @@ class Settings:
     data_dir: Path | None = None
     isolation: WantedMode = "process"
     token_lifetime: float = 1800.0
+    inference_upstream: str | None = None
     latency: float = 0.0
     clock_skew: float = 0.0
     noise: bool = False
@@ -151,6 +153,8 @@ class PlatformCore:
             on_change=storage.save,
             on_end=self._on_end,
         )
+        upstream = settings.inference_upstream
+        self._upstream = None if upstream is None else Upstream(upstream)
         self._begin(storage.records)
 
     @classmethod
@@ -223,8 +227,8 @@ class PlatformCore:
     def _begin(self, stored: Iterable[Sandbox] = ()) -> None:
         settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
-        self.ledger = Ledger()
-        self.inference = InferenceService(self.refusals)
+        self.inference = InferenceService(self.refusals, self._upstream)
+        self.ledger = Ledger(self.inference.accounts)
         self.catalogue = Catalogue(
             settings.seed or 0, steps_from_zero=settings.assumptions.step_anchor == "zero"
         )
@@ -382,6 +386,8 @@ class PlatformCore:
             rest.push_async_callback(self._storage.close)
             rest.push_async_callback(self.traces.store.close)
             rest.push_async_callback(self.tasks.close, 1.0)
+            if self._upstream is not None:
+                rest.push_async_callback(self._upstream.close)
             with contextlib.suppress(asyncio.TimeoutError):
                 ends = asyncio.gather(self._gone(ended), self.images.stop())
                 await asyncio.wait_for(ends, _CLOSE_SECONDS)

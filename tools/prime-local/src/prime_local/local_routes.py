@@ -16,6 +16,7 @@ from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
+from prime_local.inference.accounts import read_usd
 
 # Where each service's part of the contract is read.
 DOCUMENTS = {
@@ -68,6 +69,12 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         except ValueError as error:
             raise PlatformError(422, str(error)) from error
         return Reply(asdict(core.traces.switches))
+    if route in (("GET", "/_local/inference"), ("POST", "/_local/inference")):
+        return await _inference(core, request)
+    if route == ("GET", "/_local/inference/calls"):
+        return Reply({"calls": core.inference.accounts.calls()})
+    if route == ("POST", "/_local/inference/balance"):
+        return await _set_balance(core, request)
     if route == ("POST", "/_local/sell-out"):
         return await _sell_out(core, request)
     if route[0] == "POST" and route[1] in _OF_RENTALS:
@@ -129,6 +136,25 @@ async def _switch(core: PlatformCore, request: web.Request) -> Reply:
     except ValueError as error:
         raise PlatformError(409, str(error)) from error
     return Reply({})
+
+
+async def _inference(core: PlatformCore, request: web.Request) -> Reply:
+    if request.method == "POST":
+        try:
+            core.inference.change(await _body(request))
+        except ValueError as error:
+            raise PlatformError(422, str(error)) from error
+    return Reply(asdict(core.inference.switches))
+
+
+async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
+    body = await _body(request)
+    team_id = body.get("team_id")
+    try:
+        core.inference.accounts.set_balance(read_usd(body.get("usd")), team_id)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
+    return Reply({"usd": float(core.inference.accounts.balance(team_id))})
 
 
 async def _sell_out(core: PlatformCore, request: web.Request) -> Reply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import asdict, dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Literal, TypedDict
 
 from prime_local.contract.document import JsonObject
@@ -55,6 +55,21 @@ class BilledCall:
     cost_usd: float
     streamed: bool = False
     outcome: Outcome = "completed"
+
+
+def read_usd(value: object) -> Decimal:
+    """Read an amount, a number or a text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        usd = Decimal(str(value))
+    except InvalidOperation:
+        usd = Decimal("nan")
+    if not usd.is_finite():
+        raise ValueError("usd must be an amount of money")
+    return usd
 
 
 @dataclass

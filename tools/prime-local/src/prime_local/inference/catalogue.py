@@ -173,7 +173,11 @@ def listed(team_id: str | None, *, authorized: bool) -> Iterable[Model]:
     return (model for model in MODELS if with_team or not model.team_only)
 
 
-def find(model_id: str, team_id: str | None, *, authorized: bool = True) -> Model | None:
-    """Return a model that the caller sees, by its exact id."""
-    seen = listed(team_id, authorized=authorized)
+def is_evaluation_model(model_id: str) -> bool:
+    return any(model.id == model_id and model.evaluates for model in MODELS)
+
+
+def find(model_id: str, team_id: str | None) -> Model | None:
+    """Return a model that a caller with a key sees, by its exact id."""
+    seen = listed(team_id, authorized=True)
     return next((model for model in seen if model.id == model_id), None)

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+import msgspec
 from aiohttp import web
 
 from prime_local.calls import Call, Reply
 from prime_local.contract.document import JsonObject
-from prime_local.inference import requests
+from prime_local.inference import catalogue, requests
 from prime_local.inference.accounts import BilledCall, Outcome
+from prime_local.inference.calling import team_of
 from prime_local.inference.choices import Choice, logprobs_of, message_of
 from prime_local.inference.events import DONE, Events
 from prime_local.inference.forms import framed, odd
+from prime_local.inference.relay import relay
 from prime_local.inference.requests import ChatRequest
+from prime_local.noise import add_noise
 from prime_local.spoiling import ResponseBody, response_body
 
 # Several events go out in one write: what a write costs is most of what an event costs.
@@ -28,8 +32,13 @@ _FAILURE = b'{"error":{"message":"Upstream connection lost","type":"server_error
 
 
 async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
+    requests.check(call)
+    service = call.core.inference
+    if service.upstream is not None and not catalogue.is_evaluation_model(call.body["model"]):
+        with service.under_way(team_of(call)):
+            return await relay(call, service.upstream)
     request = requests.read(call)
-    with call.core.inference.under_way(team_of(call)):
+    with service.under_way(team_of(call)):
         completion = _Completion(call, request)
         form = None if call.fault is None else call.fault.stream_form
         if form == "json_error" and request.streams:
@@ -37,11 +46,6 @@ async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
         if request.streams and form != "json":
             return await completion.stream()
         return await completion.whole()
-
-
-def team_of(call: Call) -> str | None:
-    """Return the team that a call is for; None for the personal account."""
-    return call.request.headers.get("X-Prime-Team-ID") or None
 
 
 @dataclass
@@ -109,7 +113,10 @@ class _Completion:
         return response
 
     def _events(self) -> Iterator[bytes]:
+        core = self.call.core
         head = {"object": "chat.completion.chunk", **self.head}
+        if core.settings.noise:
+            head = add_noise(head)
         events = Events(head, self.request.top_logprobs)
         yield from events.of_choices(self.choices)
         alone = self.call.assumptions.stream_totals == "either"
@@ -117,13 +124,24 @@ class _Completion:
             yield events.totals(self._usage())
         yield DONE
 
+    def _checked(self, events: Iterator[bytes]) -> Iterator[bytes]:
+        core, operation = self.call.core, self.call.operation
+        for event in events:
+            data = event.decode() if event == DONE else msgspec.json.decode(event)
+            for problem in core.checks.event(operation, data):
+                core.violations.append(f"{operation.id} event {problem.text}")
+            yield event
+
     async def _send(self, body: ResponseBody) -> None:
         rule = self.call.fault
         pause = self.call.core.inference.switches.token_time
         quiet = self.call.assumptions.stream_keep_alive
-        pieces = framed(self._events())
+        events = self._events()
+        if self.call.core.settings.validate_responses:
+            events = self._checked(events)
+        pieces = framed(events)
         if rule is not None and rule.stream_form is not None:
-            pieces = odd(rule.stream_form, self._events(), rule.after_envelopes)
+            pieces = odd(rule.stream_form, events, rule.after_envelopes)
             pause, quiet = max(pause, _ODD_PAUSE), None
         # A rule counts events, so that each must be a write.
         most = 1 if rule is not None or pause else _BATCH

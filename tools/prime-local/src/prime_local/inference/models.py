@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from prime_local.calls import Call, Reply
+from prime_local.contract.document import JsonObject
 from prime_local.inference import catalogue
+from prime_local.inference.calling import has_key, team_of
 from prime_local.inference.requests import unknown_model
 
 
 async def list_inference_models(call: Call) -> Reply:
-    team_id, authorized = _caller(call)
-    models = catalogue.listed(team_id, authorized=authorized)
-    return Reply({"object": "list", "data": [model.to_wire() for model in models]})
+    return Reply({"object": "list", "data": await _entries(call)})
 
 
 async def get_inference_model(call: Call) -> Reply:
     model_id = call.parameters["model_id"]
-    team_id, authorized = _caller(call)
-    model = catalogue.find(model_id, team_id, authorized=authorized)
-    if model is None:
-        raise unknown_model(call, model_id)
-    return Reply(model.to_wire())
+    for entry in await _entries(call):
+        if entry["id"] == model_id:
+            return Reply(entry)
+    raise unknown_model(call, model_id)
 
 
-def _caller(call: Call) -> tuple[str | None, bool]:
-    headers = call.request.headers
-    return headers.get("X-Prime-Team-ID") or None, "Authorization" in headers
+async def _entries(call: Call) -> list[JsonObject]:
+    """Return what the caller sees; an upstream server makes the text in place of our own."""
+    models = catalogue.listed(team_of(call), authorized=has_key(call))
+    upstream = call.core.inference.upstream
+    if upstream is None:
+        return [model.to_wire() for model in models]
+    return await upstream.models() + [model.to_wire() for model in models if model.evaluates]

@@ -12,6 +12,7 @@ import msgspec
 from prime_local.calls import Call
 from prime_local.contract.document import JsonObject
 from prime_local.inference import catalogue
+from prime_local.inference.calling import team_of
 from prime_local.inference.catalogue import ECHO, Model
 from prime_local.inference.errors import InferenceError, refused
 from prime_local.inference.text import count_tokens
@@ -36,7 +37,7 @@ class ChatRequest:
     """A request for a chat completion.
 
     Args:
-        model: the entry of the catalogue; None for a model of the upstream server.
+        model: the entry of the catalogue.
         body: the request as it came.
         digest: the same for requests that have the same answers.
         prompt_tokens: how long the prompt is.
@@ -95,15 +96,11 @@ class ChatRequest:
 
 
 def read(call: Call) -> ChatRequest:
-    """Check a request.
+    """Check a request further, once it keeps the contract, and read it.
 
     Raises:
         InferenceError: 400 or 404.
     """
-    problems = call.core.checks.body(call.operation, call.body)
-    if problems:
-        where = ".".join(map(str, problems[0].loc[1:]))
-        raise refused(where or None, f"{where or 'The body'}: {problems[0].msg}")
     body: JsonObject = call.body
     model = find_model(call, body["model"])
     if model.evaluates:
@@ -132,13 +129,25 @@ def read(call: Call) -> ChatRequest:
     )
 
 
+def check(call: Call) -> None:
+    """Check a request against the contract.
+
+    Raises:
+        InferenceError: 400.
+    """
+    problems = call.core.checks.body(call.operation, call.body)
+    if problems:
+        where = ".".join(map(str, problems[0].loc[1:]))
+        raise refused(where or None, f"{where or 'The body'}: {problems[0].msg}")
+
+
 def find_model(call: Call, model_id: str) -> Model:
     """Return a model that can be used.
 
     Raises:
         InferenceError: 404.
     """
-    model = catalogue.find(model_id, call.request.headers.get("X-Prime-Team-ID"))
+    model = catalogue.find(model_id, team_of(call))
     if model is None or model.withdrawn:
         raise unknown_model(call, model_id)
     return model

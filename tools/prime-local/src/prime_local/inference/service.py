@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from prime_local.inference.accounts import Accounts
+from prime_local.inference.upstream import Upstream
 from prime_local.refusals import Refusals
 
 _RETRY_SECONDS = 1.0
@@ -57,9 +58,11 @@ class InferenceService:
 
     Args:
         refusals: makes the answer to one call too many.
+        upstream: makes the text in place of our own.
     """
 
-    def __init__(self, refusals: Refusals) -> None:
+    def __init__(self, refusals: Refusals, upstream: Upstream | None) -> None:
+        self.upstream = upstream
         self.accounts = Accounts()
         self.switches = InferenceSwitches()
         self._refusals = refusals
