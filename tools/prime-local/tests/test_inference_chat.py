@@ -148,7 +148,11 @@ async def test_the_echo_model_says_what_it_was_told(client: RawClient) -> None:
 
 async def test_usage_and_cost(client: RawClient) -> None:
     plain = (await chat(client, "x" * 40, max_tokens=5))["usage"]
-    assert (plain["prompt_tokens"], plain["completion_tokens"], plain["total_tokens"]) == (13, 5, 18)
+    assert (plain["prompt_tokens"], plain["completion_tokens"], plain["total_tokens"]) == (
+        13,
+        5,
+        18,
+    )
     assert "cost" not in plain
     priced = (await chat(client, "x" * 40, max_tokens=5, usage={"include": True}))["usage"]
     assert (priced["input_tokens"], priced["output_tokens"]) == (13, 5)
@@ -227,7 +231,9 @@ async def test_tool_calls_stream_in_fragments(client: RawClient) -> None:
 
 async def test_a_custom_tool_gets_text(client: RawClient) -> None:
     tool = {"type": "custom", "custom": {"name": "shell"}}
-    (call,) = (await chat(client, "Visit Oslo", tools=[tool]))["choices"][0]["message"]["tool_calls"]
+    (call,) = (await chat(client, "Visit Oslo", tools=[tool]))["choices"][0]["message"][
+        "tool_calls"
+    ]
     assert (call["type"], call["custom"]) == ("custom", {"name": "shell", "input": "Oslo"})
 
 
@@ -319,11 +325,12 @@ async def test_what_is_refused(
 
 async def test_bodies_that_are_no_json(client: RawClient) -> None:
     for data in (b"", b"{", b'{"a": NaN}', b"\xff"):
-        async with client.session.post(client.url + CHAT, data=data, headers=client.key) as answer:
-            body = await answer.json()
-        assert (answer.status, body["error"]["code"]) == (400, "invalid_json")
-    answer = await client.call("POST", CHAT, [])  # type: ignore[assignment]
-    assert error_of(answer)[:2] == (400, "invalid_request")  # type: ignore[arg-type]
+        post = client.session.post(client.url + CHAT, data=data, headers=client.key)
+        async with post as response:
+            body = await response.json()
+        assert (response.status, body["error"]["code"]) == (400, "invalid_json")
+    answer = await client.call("POST", CHAT, [])
+    assert error_of(answer)[:2] == (400, "invalid_request")
 
 
 async def test_a_stream_begins_with_a_comment(open_platform: OpenPlatform) -> None:
@@ -349,7 +356,6 @@ async def test_newer_servers_send_more(open_platform: OpenPlatform) -> None:
 async def test_chunks_are_checked_against_the_contract(
     prime_platform: LocalPlatform, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prime_local.inference.choices.Choice.finish_reason", 5, raising=False)
     monkeypatch.setattr("prime_local.inference.choices.pieces", lambda text: [{"role": 5}])
     await stream_text(client, model=ECHO)
     violations = (await client.call("DELETE", "/_local/violations")).body["violations"]

@@ -23,7 +23,7 @@ class Call:
     """One request to an operation of the contract, already checked against it.
 
     `parameters` holds path and query values, `body` the JSON body of the operations that have one,
-    `fault` the rule that spoils it.
+    `fault` the rule that spoils it. `inference_id` is the X-Inference-Id of a request to models.
     """
 
     core: PlatformCore
@@ -32,6 +32,7 @@ class Call:
     parameters: JsonObject
     body: Any = None
     fault: FaultRule | None = None
+    inference_id: str = ""
 
     @property
     def assumptions(self) -> Assumptions:

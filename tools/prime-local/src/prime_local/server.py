@@ -54,7 +54,8 @@ _SERVICES = (
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
-_INFERENCE_ID = "inference_id"
+# aiohttp has typed keys since 3.14, and warns of others.
+_INFERENCE_ID: Any = getattr(web, "RequestKey", lambda name, kind: name)("inference_id", str)
 
 
 class PlatformServer:
@@ -278,7 +279,8 @@ class PlatformServer:
             raise PlatformError(400, problems[0].text, code="invalid_filter")
         if problems:
             raise invalid(problems)
-        return Call(self._core, request, operation, values, body, rule)
+        inference_id = request.get(_INFERENCE_ID, "")
+        return Call(self._core, request, operation, values, body, rule, inference_id)
 
     def _check_answer(self, operation: Operation, reply: Reply) -> None:
         if not self._core.settings.validate_responses or isinstance(reply.body, bytes):

@@ -180,7 +180,7 @@ class _Completion:
     def _charge(self, outcome: Outcome, *, streamed: bool) -> None:
         call = self.call
         billed = BilledCall(
-            inference_id=call.request["inference_id"],
+            inference_id=call.inference_id,
             operation=call.operation.id,
             model=self.request.model.id,
             team_id=team_of(call),

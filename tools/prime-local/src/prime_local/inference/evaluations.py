@@ -52,7 +52,7 @@ def _answer(call: Call, model: Model, body: JsonObject) -> JsonObject:
     tokens = min(seen, model.context or seen) + _tokens(questions)
     cost = model.cost(tokens, 0)
     billed = BilledCall(
-        inference_id=call.request["inference_id"],
+        inference_id=call.inference_id,
         operation=call.operation.id,
         model=model.id,
         team_id=team_of(call),

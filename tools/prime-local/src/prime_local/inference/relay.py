@@ -87,7 +87,7 @@ def _extension(usage: Mapping[str, Any]) -> JsonObject:
 
 def _charge(call: Call, usage: Mapping[str, Any], outcome: Outcome, *, streamed: bool) -> None:
     billed = BilledCall(
-        inference_id=call.request["inference_id"],
+        inference_id=call.inference_id,
         operation=call.operation.id,
         model=call.body["model"],
         team_id=team_of(call),
