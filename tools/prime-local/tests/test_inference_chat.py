@@ -71,7 +71,8 @@ async def test_choices_differ_and_take_turns(client: RawClient) -> None:
 
 async def test_max_tokens_ends_an_answer(client: RawClient) -> None:
     for name in ("max_tokens", "max_completion_tokens"):
-        answer = await chat(client, **{name: 3})
+        wanted: dict[str, Any] = {name: 3}
+        answer = await chat(client, **wanted)
         assert answer["choices"][0]["finish_reason"] == "length"
         assert answer["usage"]["completion_tokens"] == 3
     long = await chat(client, max_tokens=500, ignore_eos=True)
@@ -168,7 +169,10 @@ async def test_a_stream_has_totals_when_asked(open_platform: OpenPlatform) -> No
         assert "cost" not in last["usage"]
         *_, last = await chunks(client, usage={"include": True})
         assert ("usage" in last) is alone
-        both = {"usage": {"include": True}, "stream_options": {"include_usage": True}}
+        both: dict[str, Any] = {
+            "usage": {"include": True},
+            "stream_options": {"include_usage": True},
+        }
         found = await chunks(client, **both)
         assert [chunk["usage"]["cost"] > 0 for chunk in found if "usage" in chunk] == [True]
 
@@ -215,7 +219,10 @@ async def test_which_tools_are_called(
 
 
 async def test_tool_calls_stream_in_fragments(client: RawClient) -> None:
-    options = {"tools": [WEATHER, CLOCK], "text": "get_weather and get_time in Oslo"}
+    options: dict[str, Any] = {
+        "tools": [WEATHER, CLOCK],
+        "text": "get_weather and get_time in Oslo",
+    }
     whole = (await chat(client, **options))["choices"][0]["message"]["tool_calls"]
     made: dict[int, dict[str, Any]] = {}
     for chunk in await chunks(client, **options):
@@ -264,7 +271,7 @@ async def test_structured_output_fits_its_schema(client: RawClient) -> None:
 
 
 async def test_probabilities_are_plausible(client: RawClient) -> None:
-    options = {"logprobs": True, "top_logprobs": 3, "max_tokens": 6}
+    options: dict[str, Any] = {"logprobs": True, "top_logprobs": 3, "max_tokens": 6}
     choice = (await chat(client, **options))["choices"][0]
     entries = choice["logprobs"]["content"]
     assert "".join(entry["token"] for entry in entries) == choice["message"]["content"]

@@ -106,8 +106,10 @@ def with_images(*images: object) -> dict[str, Any]:
     return {**with_question(type="boolean"), "images": list(images)}
 
 
+STATES: list[Any] = ["x", {}, [], [1], ""]
+MANY = {f"q{number}": {"type": "boolean"} for number in range(64)}
 ACCEPTED: list[dict[str, Any]] = [
-    *(with_question(type="boolean") | {"state": state} for state in ("x", {}, [], [1], "")),
+    *(with_question(type="boolean") | {"state": state} for state in STATES),
     *(with_question(name, type="boolean") for name in ("a", "A.b-c_9", ".", "-", "a" * 100)),
     with_question(type="boolean")
     | {"questions": {f"q{n}": {"type": "boolean"} for n in range(64)}},
@@ -131,6 +133,11 @@ def test_what_is_just_within_the_limits(body: dict[str, Any]) -> None:
     check_evaluation(body)
 
 
+NO_OPTIONS: list[Any] = [None, {}, ["a"], {str(number): None for number in range(256)}]
+NO_LEVELS: list[Any] = [None, ["a"], list(range(11)), {"a": 1, "b": 2}]
+NO_OUTCOMES: list[Any] = [{"yes": "x"}, [], None]
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [
@@ -143,10 +150,7 @@ def test_what_is_just_within_the_limits(body: dict[str, Any]) -> None:
         ({"state": "s"}, "questions"),
         ({"state": "s", "questions": {}}, "questions"),
         ({"state": "s", "questions": []}, "questions"),
-        (
-            {"state": "s", "questions": {f"q{n}": {"type": "boolean"} for n in range(65)}},
-            "questions",
-        ),
+        ({"state": "s", "questions": {**MANY, "more": {"type": "boolean"}}}, "questions"),
         *(
             (with_question(name, type="boolean"), f"questions.{name}")
             for name in ("", "a" * 101, "a b", "a:b", "a/b", "é", "a\n")
@@ -160,15 +164,15 @@ def test_what_is_just_within_the_limits(body: dict[str, Any]) -> None:
         (with_question(type="boolean", instructions=1), "questions.q.instructions"),
         *(
             (with_question(type="boolean", criteria=criteria), "questions.q.criteria")
-            for criteria in ({"yes": "x"}, [], None)
+            for criteria in NO_OUTCOMES
         ),
         *(
             (with_question(type="choice", criteria=criteria), "questions.q.criteria")
-            for criteria in (None, {}, ["a"], {str(n): None for n in range(256)})
+            for criteria in NO_OPTIONS
         ),
         *(
             (with_question(type="score", criteria=criteria), "questions.q.criteria")
-            for criteria in (None, ["a"], list(range(11)), {"a": 1, "b": 2})
+            for criteria in NO_LEVELS
         ),
         (with_question(type="choice"), "questions.q.criteria"),
         (with_images(*[image(1)] * 5), "images"),

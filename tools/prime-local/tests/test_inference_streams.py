@@ -111,7 +111,7 @@ async def test_a_scripted_stream_is_sent_as_it_is_written(
     prime_platform: LocalPlatform, client: RawClient
 ) -> None:
     body = '\ufeffdata: {"a":1}\r\n\r\ndata: [DONE]'
-    for options in ({}, {"trickle": 0.0}):
+    for trickle in (None, 0.0):
         prime_platform.add_faults(
             FaultRule(
                 OPERATION,
@@ -119,7 +119,7 @@ async def test_a_scripted_stream_is_sent_as_it_is_written(
                 status=200,
                 headers={"content-type": "text/event-stream; charset=utf-8"},
                 body=body,
-                **options,
+                trickle=trickle,
             )
         )
         answer = await client.call("POST", CHAT, asking(stream=True))
@@ -162,8 +162,11 @@ async def _read_into(data: bytearray, client: RawClient) -> None:
 async def test_a_late_first_byte_and_a_pause(
     prime_platform: LocalPlatform, client: RawClient
 ) -> None:
-    for fault in ({"delay_after": 0.2}, {"stall": 0.2, "after_envelopes": 2}):
-        prime_platform.add_faults(FaultRule(OPERATION, times=1, **fault))
+    for rule in (
+        FaultRule(OPERATION, times=1, delay_after=0.2),
+        FaultRule(OPERATION, times=1, stall=0.2, after_envelopes=2),
+    ):
+        prime_platform.add_faults(rule)
         begin = time.monotonic()
         await stream_text(client)
         assert 0.2 <= time.monotonic() - begin < 5

@@ -178,7 +178,7 @@ async def test_errors_have_their_classes(ai: AsyncOpenAI, prime_platform: LocalP
     assert (poor.value.status_code, poor.value.code) == (402, "insufficient_funds")
     assert poor.value.response.headers["X-Inference-Id"].startswith("inf_")
     team = {"X-Prime-Team-ID": "team_1"}
-    assert await create(model=MODEL, messages=HELLO, extra_headers=team)
+    await create(model=MODEL, messages=HELLO, extra_headers=team)
     assert [call["team_id"] for call in prime_platform.inference_calls()] == ["team_1"]
 
 
@@ -188,7 +188,7 @@ async def test_errors_in_streams(ai: AsyncOpenAI, prime_platform: LocalPlatform)
             FaultRule(OPERATION, stream_form=form, after_envelopes=3, times=1)
         )
         stream = await ai.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-        chunks = []
+        chunks: list[ChatCompletionChunk] = []
         with pytest.raises(openai.APIError):
             await _collect(stream, chunks)
         assert len(chunks) == 3
@@ -206,7 +206,7 @@ async def test_retries(ai: AsyncOpenAI, prime_platform: LocalPlatform) -> None:
         FaultRule(OPERATION, nth=1, status=429, headers={"Retry-After": "0.01"}),
         FaultRule(OPERATION, nth=1, status=500, body="upstream boom"),
     )
-    assert await ai.chat.completions.create(model=MODEL, messages=HELLO)
+    await ai.chat.completions.create(model=MODEL, messages=HELLO)
     assert prime_platform.ledger()["requests"][OPERATION] == 3
     assert len(prime_platform.inference_calls()) == 1
     prime_platform.add_faults(FaultRule(OPERATION, status=429, headers={"Retry-After": "0.01"}))

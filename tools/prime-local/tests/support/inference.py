@@ -19,14 +19,14 @@ def asking(text: str = "Hello", **options: object) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": text}], **options}
 
 
-async def chat(client: RawClient, text: str = "Hello", **options: object) -> Any:
+async def chat(client: RawClient, text: str = "Hello", **options: Any) -> Any:
     """Return a whole completion."""
     answer = await client.call("POST", CHAT, asking(text, **options))
     assert answer.status == 200, answer.body
     return answer.body
 
 
-async def stream_text(client: RawClient, text: str = "Hello", **options: object) -> str:
+async def stream_text(client: RawClient, text: str = "Hello", **options: Any) -> str:
     """Return the bytes of a stream, as text."""
     answer = await client.call("POST", CHAT, asking(text, stream=True, **options))
     assert answer.status == 200, answer.body
@@ -35,7 +35,7 @@ async def stream_text(client: RawClient, text: str = "Hello", **options: object)
     return data.decode()
 
 
-async def chunks(client: RawClient, text: str = "Hello", **options: object) -> list[Any]:
+async def chunks(client: RawClient, text: str = "Hello", **options: Any) -> list[Any]:
     """Return the chunks of a stream in the plain form, which ends with `[DONE]`."""
     events = (await stream_text(client, text, **options)).split("\n\n")
     data = [event.removeprefix("data: ") for event in events if event.startswith("data: ")]
