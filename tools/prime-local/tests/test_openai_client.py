@@ -172,7 +172,7 @@ async def test_errors_have_their_classes(ai: AsyncOpenAI, prime_platform: LocalP
     with pytest.raises(openai.BadRequestError) as wrong:
         await create(model=MODEL, messages=HELLO, temperature=9)
     assert (wrong.value.param, wrong.value.type) == ("temperature", "invalid_request_error")
-    prime_platform.set_inference_balance(0)
+    prime_platform.set_balance(0)
     with pytest.raises(openai.APIStatusError) as poor:
         await create(model=MODEL, messages=HELLO, stream=True)
     assert (poor.value.status_code, poor.value.code) == (402, "insufficient_funds")

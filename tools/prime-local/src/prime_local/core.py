@@ -227,8 +227,7 @@ class PlatformCore:
     def _begin(self, stored: Iterable[Sandbox] = ()) -> None:
         settings = self.settings
         account = self.contract.operations["create_sandbox"].spec["x-account-limits"]
-        self.inference = InferenceService(self.refusals, self._upstream)
-        self.ledger = Ledger(self.inference.accounts)
+        self.ledger = Ledger()
         self.catalogue = Catalogue(
             settings.seed or 0, steps_from_zero=settings.assumptions.step_anchor == "zero"
         )
@@ -243,6 +242,9 @@ class PlatformCore:
             self.ledger,
             self.catalogue,
             settings.rentals,
+        )
+        self.inference = InferenceService(
+            self.refusals, self.rentals.wallets, self.ledger.inference, self._upstream
         )
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)

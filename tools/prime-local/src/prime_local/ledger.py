@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypedDict
 
-from prime_local.inference.accounts import Accounts, InferenceCounts
+from prime_local.inference.tally import InferenceCounts, InferenceTally
 
 
 class Counts(TypedDict):
@@ -59,14 +59,11 @@ class Ledger:
     idempotency key made: 1 when all is well. `requests` counts arrivals per operation, `responses`
     statuses sent. `inference` says how many calls of models are under way, were so at once, and
     ended before their answers did, and what each account has used.
-
-    Args:
-        accounts: who pays for calls of models.
     """
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self) -> None:
         self.sandboxes, self.pods, self.disks = Tally(), Tally(), Tally()
+        self.inference = InferenceTally()
         self._creates_per_key: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
@@ -90,5 +87,5 @@ class Ledger:
             "creates_per_key": dict(self._creates_per_key),
             "requests": dict(self._requests),
             "responses": dict(self._responses),
-            "inference": self._accounts.counts(),
+            "inference": self.inference.counts(),
         }

@@ -16,7 +16,7 @@ from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
-from prime_local.inference.accounts import read_usd
+from prime_local.rentals import read_balance
 
 # Where each service's part of the contract is read.
 DOCUMENTS = {
@@ -72,8 +72,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
     if route in (("GET", "/_local/inference"), ("POST", "/_local/inference")):
         return await _inference(core, request)
     if route == ("GET", "/_local/inference/calls"):
-        return Reply({"calls": core.inference.accounts.calls()})
-    if route == ("POST", "/_local/inference/balance"):
+        return Reply({"calls": core.ledger.inference.calls()})
+    if route == ("POST", "/_local/balance"):
         return await _set_balance(core, request)
     if route == ("POST", "/_local/sell-out"):
         return await _sell_out(core, request)
@@ -149,12 +149,11 @@ async def _inference(core: PlatformCore, request: web.Request) -> Reply:
 
 async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
     body = await _body(request)
-    team_id = body.get("team_id")
     try:
-        core.inference.accounts.set_balance(read_usd(body.get("usd")), team_id)
+        core.rentals.wallets.set_balance(body.get("team_id"), read_balance(body.get("usd")))
     except ValueError as error:
         raise PlatformError(422, str(error)) from error
-    return Reply({"usd": float(core.inference.accounts.balance(team_id))})
+    return Reply({})
 
 
 async def _sell_out(core: PlatformCore, request: web.Request) -> Reply:

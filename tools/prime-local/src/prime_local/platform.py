@@ -15,7 +15,6 @@ from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
-from prime_local.inference.accounts import read_usd
 from prime_local.ledger import LedgerSnapshot
 from prime_local.networks.public import PublicPorts
 from prime_local.rentals import RentalSettings, read_balance
@@ -271,17 +270,17 @@ class LocalPlatform:
         """
         self._core.inference.change(switches)
 
-    def set_inference_balance(self, usd: Decimal | float | str, team_id: str | None = None) -> None:
-        """Say what an account has left for calls of models; each begins with 1,000 USD.
+    def set_balance(self, usd: Decimal | float | str, team_id: str | None = None) -> None:
+        """Say what a wallet has left.
 
         Args:
-            usd: the amount; an account with 0 or less gets 402 `insufficient_funds`.
-            team_id: the team's account; None for the personal one.
+            usd: the amount; who has 0 or less gets 402 for what costs money.
+            team_id: the team's wallet; None for the personal one.
 
         Raises:
             ValueError: that is no amount.
         """
-        self._core.inference.accounts.set_balance(read_usd(usd), team_id)
+        self._core.rentals.wallets.set_balance(team_id, read_balance(usd))
 
     def inference_calls(self) -> list[JsonObject]:
         """Return the last 10,000 calls of models that were paid for, the oldest first.
@@ -289,7 +288,7 @@ class LocalPlatform:
         Each names its `inference_id`, `operation`, `model`, `team_id`, tokens, `cost_usd`,
         whether it was `streamed`, and its `outcome`, `completed` or `abandoned`.
         """
-        return self._core.inference.accounts.calls()
+        return self._core.ledger.inference.calls()
 
     def sell_out(
         self, cloud_id: str, data_center_id: str | None = None, *, sold_out: bool = True

@@ -231,16 +231,12 @@ class PlatformServer:
         if operation.service == TRACES:
             self._authorize(request)
             core.traces.admit(operation)
-        # A catalogue needs no key, but if there is one it must be right.
-        keyless = (
-            {} in operation.spec.get("security", ()) and "Authorization" not in request.headers
-        )
-        if operation.service == INFERENCE and not keyless:
-            self._authorize(request)
-        if operation.service == CONTROL:
+        if operation.service in (CONTROL, INFERENCE):
+            # Some routes need no key, but if there is one it must be right.
             keyless = {} in operation.spec.get("security", ())
             if not keyless or "Authorization" in request.headers:
                 self._authorize(request)
+        if operation.service == CONTROL:
             sandbox_id = match.parameters.get("sandbox_id", "")
             core.rates.admit(operation, request.remote or "", sandbox_id)
         handler = self._handlers.get(operation.id)

@@ -149,9 +149,9 @@ class PlatformProcess:
         """Turn switches of the inference service; see `LocalPlatform`."""
         self._call("POST", "/_local/inference", switches)
 
-    def set_inference_balance(self, usd: float | str, team_id: str | None = None) -> None:
-        """Say what an account has left for calls of models; see `LocalPlatform`."""
-        self._call("POST", "/_local/inference/balance", {"usd": usd, "team_id": team_id})
+    def set_balance(self, usd: float | str, team_id: str | None = None) -> None:
+        """Say what a wallet has left; see `LocalPlatform`."""
+        self._call("POST", "/_local/balance", {"usd": usd, "team_id": team_id})
 
     def inference_calls(self) -> list[dict[str, Any]]:
         """Return the last calls of models that were paid for; see `LocalPlatform`."""

@@ -13,13 +13,13 @@ from aiohttp import web
 from prime_local.calls import Call, Reply
 from prime_local.contract.document import JsonObject
 from prime_local.inference import catalogue, requests
-from prime_local.inference.accounts import BilledCall, Outcome
 from prime_local.inference.calling import team_of
 from prime_local.inference.choices import Choice, logprobs_of, message_of
 from prime_local.inference.events import DONE, Events
 from prime_local.inference.forms import framed, odd
 from prime_local.inference.relay import relay
 from prime_local.inference.requests import ChatRequest
+from prime_local.inference.tally import BilledCall, Outcome
 from prime_local.noise import add_noise
 from prime_local.spoiling import ResponseBody, response_body
 
@@ -190,7 +190,7 @@ class _Completion:
             streamed=streamed,
             outcome=outcome,
         )
-        call.core.inference.accounts.charge(billed, self._cost)
+        call.core.inference.charge(billed, self._cost)
 
 
 async def _pause(body: ResponseBody, seconds: float, quiet: float | None) -> None:

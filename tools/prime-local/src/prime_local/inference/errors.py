@@ -8,6 +8,7 @@ from prime_local.errors import PlatformError
 # What the errors of other parts of the platform are here: type and code.
 _KINDS = {
     401: ("authentication_error", "invalid_api_key"),
+    402: ("insufficient_quota", "insufficient_funds"),
     404: (None, "not_found_error"),
     413: ("invalid_request_error", "request_too_large"),
     429: ("rate_limit_error", "rate_limit_exceeded"),

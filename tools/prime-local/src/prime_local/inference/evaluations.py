@@ -9,12 +9,12 @@ import msgspec
 
 from prime_local.calls import Call, Reply
 from prime_local.contract.document import JsonObject
-from prime_local.inference.accounts import BilledCall
 from prime_local.inference.calling import team_of
 from prime_local.inference.catalogue import Model
 from prime_local.inference.errors import refused
 from prime_local.inference.questions import check_evaluation
 from prime_local.inference.requests import find_model
+from prime_local.inference.tally import BilledCall
 from prime_local.inference.text import count_tokens
 
 _DECIMALS = 4
@@ -60,7 +60,7 @@ def _answer(call: Call, model: Model, body: JsonObject) -> JsonObject:
         completion_tokens=0,
         cost_usd=float(cost),
     )
-    call.core.inference.accounts.charge(billed, cost)
+    call.core.inference.charge(billed, cost)
     digest = hashlib.sha256(state).digest()
     return {
         "answers": {name: _of(digest, name, asked) for name, asked in questions.items()},

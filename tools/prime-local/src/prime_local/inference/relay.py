@@ -12,8 +12,8 @@ from aiohttp import web
 
 from prime_local.calls import Call, Reply
 from prime_local.contract.document import JsonObject
-from prime_local.inference.accounts import BilledCall, Outcome
 from prime_local.inference.calling import team_of
+from prime_local.inference.tally import BilledCall, Outcome
 from prime_local.inference.upstream import Tail, Upstream, read_json
 from prime_local.spoiling import ResponseBody, response_body
 
@@ -97,4 +97,4 @@ def _charge(call: Call, usage: Mapping[str, Any], outcome: Outcome, *, streamed:
         streamed=streamed,
         outcome=outcome,
     )
-    call.core.inference.accounts.charge(billed, Decimal(0))
+    call.core.inference.charge(billed, Decimal(0))

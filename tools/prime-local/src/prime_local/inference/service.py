@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import Any
 
-from prime_local.inference.accounts import Accounts
+from prime_local.billing.wallets import Wallets
+from prime_local.inference.tally import BilledCall, InferenceTally
 from prime_local.inference.upstream import Upstream
 from prime_local.refusals import Refusals
 
@@ -58,14 +60,23 @@ class InferenceService:
 
     Args:
         refusals: makes the answer to one call too many.
+        wallets: pay.
+        tally: counts calls.
         upstream: makes the text in place of our own.
     """
 
-    def __init__(self, refusals: Refusals, upstream: Upstream | None) -> None:
+    def __init__(
+        self,
+        refusals: Refusals,
+        wallets: Wallets,
+        tally: InferenceTally,
+        upstream: Upstream | None,
+    ) -> None:
         self.upstream = upstream
-        self.accounts = Accounts()
         self.switches = InferenceSwitches()
         self._refusals = refusals
+        self._wallets = wallets
+        self._tally = tally
 
     def change(self, changes: Mapping[str, Any]) -> None:
         """Turn switches; see `InferenceSwitches`.
@@ -82,11 +93,18 @@ class InferenceService:
         Raises:
             PlatformError: 402 or 429.
         """
-        self.accounts.check(team_id)
+        self._wallets.check(team_id)
         most = self.switches.concurrency
         try:
-            if self.accounts.opened() > (math.inf if most is None else most):
+            if self._tally.opened() > (math.inf if most is None else most):
                 raise self._refusals.rate(_RETRY_SECONDS)
             yield
         finally:
-            self.accounts.closed()
+            self._tally.closed()
+
+    def charge(self, call: BilledCall, cost: Decimal) -> None:
+        """Let a call be paid for; all of an account's stand in one row of its bills."""
+        self._tally.billed(call, cost)
+        if cost:
+            row = f"inference_{call.team_id or 'personal'}"
+            self._wallets.charge("inference", row, call.team_id, cost)

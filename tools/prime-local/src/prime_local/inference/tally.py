@@ -1,16 +1,14 @@
-"""Who pays for calls of models, and what was paid."""
+"""What was paid for calls of models, and by whom."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Literal, TypedDict
 
 from prime_local.contract.document import JsonObject
-from prime_local.inference.errors import InferenceError
 
-_BALANCE = Decimal(1000)
 _CALLS_KEPT = 10_000
 
 Outcome = Literal["completed", "abandoned"]
@@ -57,21 +55,6 @@ class BilledCall:
     outcome: Outcome = "completed"
 
 
-def read_usd(value: object) -> Decimal:
-    """Read an amount, a number or a text.
-
-    Raises:
-        ValueError: it is none.
-    """
-    try:
-        usd = Decimal(str(value))
-    except InvalidOperation:
-        usd = Decimal("nan")
-    if not usd.is_finite():
-        raise ValueError("usd must be an amount of money")
-    return usd
-
-
 @dataclass
 class _Totals:
     calls: int = 0
@@ -80,36 +63,13 @@ class _Totals:
     cost: Decimal = Decimal(0)
 
 
-class Accounts:
-    """The balances, and the calls that were paid from them."""
+class InferenceTally:
+    """Counts calls of models, and what each account has used."""
 
     def __init__(self) -> None:
-        self._balances: dict[str | None, Decimal] = {}
         self._totals: dict[str | None, _Totals] = defaultdict(_Totals)
         self._calls: deque[BilledCall] = deque(maxlen=_CALLS_KEPT)
         self._open = self._peak = self._abandoned = 0
-
-    def balance(self, team_id: str | None) -> Decimal:
-        """Return what an account has left in USD; each begins with the same."""
-        return self._balances.get(team_id, _BALANCE)
-
-    def set_balance(self, usd: Decimal, team_id: str | None) -> None:
-        self._balances[team_id] = usd
-
-    def check(self, team_id: str | None) -> None:
-        """Refuse who cannot pay.
-
-        Raises:
-            InferenceError: 402.
-        """
-        if self.balance(team_id) <= 0:
-            whose = f"Team {team_id} has" if team_id else "Your personal account has"
-            raise InferenceError(
-                402,
-                f"{whose} insufficient funds for this call",
-                kind="insufficient_quota",
-                code="insufficient_funds",
-            )
 
     def opened(self) -> int:
         """Count a call that begins; return how many are under way with it."""
@@ -120,9 +80,8 @@ class Accounts:
     def closed(self) -> None:
         self._open -= 1
 
-    def charge(self, call: BilledCall, cost: Decimal) -> None:
-        """Take the price of a call."""
-        self._balances[call.team_id] = self.balance(call.team_id) - cost
+    def billed(self, call: BilledCall, cost: Decimal) -> None:
+        """Count a call that was paid for."""
         totals = self._totals[call.team_id]
         totals.calls += 1
         totals.prompt_tokens += call.prompt_tokens
