@@ -208,6 +208,21 @@ async def _until_closed(platform: LocalPlatform) -> None:
         await asyncio.sleep(0.01)
 
 
+async def test_a_pause_ends_with_its_reader(
+    prime_platform: LocalPlatform, client: RawClient
+) -> None:
+    prime_platform.add_faults(FaultRule(OPERATION, times=1, stall=60, after_envelopes=2))
+    for token_time in (0, 60):
+        prime_platform.set_inference(token_time=token_time)
+        response = await client.session.post(
+            client.url + CHAT, json=asking(stream=True), headers=client.key
+        )
+        await response.content.readany()
+        response.close()
+        await _until_closed(prime_platform)
+    assert prime_platform.ledger()["inference"]["abandoned"] == 2
+
+
 async def test_a_reader_that_never_reads_holds_its_stream_back(
     prime_platform: LocalPlatform, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,14 +236,14 @@ async def test_a_reader_that_never_reads_holds_its_stream_back(
             yield piece
 
     monkeypatch.setattr("prime_local.inference.chat.framed", counted)
-    body = asking("x" * 100, stream=True, max_tokens=130_000, ignore_eos=True)
+    body = asking(model=ECHO, text="x " * 500_000, stream=True, max_tokens=500_000)
     response = await client.session.post(client.url + CHAT, json=body, headers=client.key)
     before = -1
     while before != made:
         before = made
         await asyncio.sleep(0.3)
-    # All of it would be 25 MB: what was made fills the buffers of the sockets, no more.
-    assert made < 15_000_000
+    # All of it would be 90 MB: what was made fills the buffers of the sockets, no more.
+    assert 0 < made < 15_000_000
     response.close()
     await _until_closed(prime_platform)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inference import CHAT, CLEF, EVALUATIONS, MODELS, asking, chat, chunks, stream_text, text_of
 
-from prime_local import FaultRule, LocalPlatform
+from prime_local import FaultRule, LocalPlatform, PlatformProcess
 
 if TYPE_CHECKING:
     from conftest import OpenPlatform, RawClient
@@ -111,3 +113,15 @@ async def test_a_reader_that_leaves_ends_their_stream(
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
     assert prime_platform.inference_calls()[0]["completion_tokens"] < 100_000
+
+
+def test_the_command_line_names_it(prime_platform_server: PlatformProcess) -> None:
+    upstream = prime_platform_server.env["PRIME_INFERENCE_URL"]
+    with (
+        PlatformProcess(["--inference-upstream", upstream]) as platform,
+        urllib.request.urlopen(platform.env["PRIME_INFERENCE_URL"] + "/models") as response,
+    ):
+        ids = [model["id"] for model in json.load(response)["data"]]
+    assert ids[:2] == ["z-ai/glm-5.3", "qwen/qwen3-32b"]
+    assert prime_platform_server.ledger()["requests"]["list_inference_models"] == 1
+    prime_platform_server.reset()

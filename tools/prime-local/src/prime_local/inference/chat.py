@@ -16,7 +16,7 @@ from prime_local.inference import catalogue, requests
 from prime_local.inference.calling import team_of
 from prime_local.inference.choices import Choice, logprobs_of, message_of
 from prime_local.inference.events import DONE, Events
-from prime_local.inference.forms import framed, odd
+from prime_local.inference.forms import ERROR, framed, odd
 from prime_local.inference.relay import relay
 from prime_local.inference.requests import ChatRequest
 from prime_local.inference.tally import BilledCall, Outcome
@@ -28,7 +28,8 @@ _BATCH = 16
 _COMMENT = b": keep-alive\n\n"
 # Keeps the pieces of an odd stream apart on their way.
 _ODD_PAUSE = 0.001
-_FAILURE = b'{"error":{"message":"Upstream connection lost","type":"server_error","code":502}}'
+# How often a slow stream looks whether its reader is still there.
+_LOOK_SECONDS = 0.02
 
 
 async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
@@ -42,7 +43,7 @@ async def create_chat_completion(call: Call) -> Reply | web.StreamResponse:
         completion = _Completion(call, request)
         form = None if call.fault is None else call.fault.stream_form
         if form == "json_error" and request.streams:
-            return Reply(_FAILURE)
+            return Reply(ERROR)
         if request.streams and form != "json":
             return await completion.stream()
         return await completion.whole()
@@ -69,7 +70,10 @@ class _Completion:
         }
 
     async def whole(self) -> Reply:
-        answers = [self._answer(choice) for choice in self.choices]
+        answers = []
+        for choice in self.choices:
+            answers.append(self._answer(choice))
+            await asyncio.sleep(0)  # A long answer takes time to make up.
         await asyncio.sleep(self.call.core.inference.switches.token_time * self._tokens)
         self._charge("completed", streamed=False)
         body = {
@@ -102,7 +106,7 @@ class _Completion:
         outcome: Outcome = "abandoned"
         try:
             await body.start()
-            await self._send(body)
+            await self._send_to_reader(body)
             await body.end()
             outcome = "completed"
         except ConnectionError:
@@ -131,6 +135,25 @@ class _Completion:
             for problem in core.checks.event(operation, data):
                 core.violations.append(f"{operation.id} event {problem.text}")
             yield event
+
+    async def _send_to_reader(self, body: ResponseBody) -> None:
+        """Send the stream; pauses of a slow one end with its reader's connection.
+
+        Raises:
+            ConnectionError: the reader went away, or a fault rule cut the stream.
+        """
+        if self.call.fault is None and not self.call.core.inference.switches.token_time:
+            await self._send(body)
+            return
+        sending = asyncio.create_task(self._send(body))
+        try:
+            while not (await asyncio.wait({sending}, timeout=_LOOK_SECONDS))[0]:
+                if self.call.request.transport is None:
+                    raise ConnectionResetError("the reader went away")
+        finally:
+            sending.cancel()
+            await asyncio.wait({sending})
+        await sending
 
     async def _send(self, body: ResponseBody) -> None:
         rule = self.call.fault

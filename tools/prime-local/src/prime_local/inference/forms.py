@@ -11,7 +11,7 @@ from prime_local.faults import StreamForm
 from prime_local.inference.events import DONE
 
 _HUGE_BYTES = 5 * 1024 * 1024
-_ERROR = b'{"error":{"message":"Upstream connection lost","type":"server_error","code":502}}'
+ERROR = b'{"error":{"message":"Upstream connection lost","type":"server_error","code":502}}'
 
 # From the payloads of events, and how many of them pass unspoiled, to the pieces to send.
 _Form = Callable[[Iterator[bytes], int], Iterator[bytes]]
@@ -135,7 +135,7 @@ _FORMS: dict[StreamForm, _Form] = {
     "usage_in_choices": _usage_in_choices,
     "huge_event": _huge_event,
     "bad_json": _bad_json,
-    "error_object": _ended_by(b"data: " + _ERROR + b"\n\n"),
+    "error_object": _ended_by(b"data: " + ERROR + b"\n\n"),
     "error_event": _ended_by(b'event: error\ndata: {"message":"Upstream connection lost"}\n\n'),
     "error_text": _ended_by(b'data: {"error":"Upstream connection lost"}\n\n'),
     "cut": _ended_by(),

@@ -50,7 +50,8 @@ class Upstream:
         entries = answer.get("data") if isinstance(answer, dict) else None
         if response.status != 200 or not isinstance(entries, list):
             raise _failed(f"its catalogue cannot be read (HTTP {response.status})")
-        return [{"serving": "gateway", **entry} for entry in entries]
+        named = (each for each in entries if isinstance(each, dict) and "id" in each)
+        return [{"serving": "gateway", **entry} for entry in named]
 
     @asynccontextmanager
     async def complete(self, body: JsonObject) -> AsyncIterator[aiohttp.ClientResponse]:
