@@ -15,6 +15,7 @@ from inference import CHAT, ECHO, MODEL, asking, chat, chunks, error_of, stream_
 
 from prime_local import Assumptions, LocalPlatform
 from prime_local.inference.choices import before_stop
+from prime_local.inference.samples import Sampler
 from prime_local.inference.text import Writer, pieces
 
 if TYPE_CHECKING:
@@ -242,6 +243,39 @@ async def test_a_custom_tool_gets_text(client: RawClient) -> None:
         "tool_calls"
     ]
     assert (call["type"], call["custom"]) == ("custom", {"name": "shell", "input": "Oslo"})
+
+
+_KINDS = st.sampled_from(["object", "array", "string", "integer", "number", "boolean", "null"])
+_SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {"type": _KINDS},
+        optional={
+            "minimum": st.integers(-50, 50) | st.floats(-9, 9),
+            "maximum": st.integers(-50, 50) | st.floats(-9, 9),
+            "minItems": st.integers(0, 4),
+            "$ref": st.sampled_from(["#", "#/properties/a", "#/nothing/there", "other.json"]),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": _KINDS,
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            "items": inner | st.booleans(),
+            "required": st.lists(st.sampled_from("abcd"), unique=True),
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+        },
+    ),
+    max_leaves=6,
+)
+
+
+@given(_SCHEMAS)
+def test_every_schema_has_a_sample(schema: dict[str, Any]) -> None:
+    """Also those that refer to themselves, or that nothing fits."""
+    assert jsonschema_rs.meta.is_valid(schema)
+    assert len(json.dumps(Sampler(schema, Writer("seed")).sample())) < 200_000
 
 
 async def test_structured_output_fits_its_schema(client: RawClient) -> None:
