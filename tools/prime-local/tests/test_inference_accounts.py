@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from inference import (
+from model_calls import (
     CHAT,
     CLEF,
     ECHO,

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from inference import CHAT, ECHO, MODEL, asking, chat, chunks, error_of, stream_text, text_of
+from model_calls import CHAT, ECHO, MODEL, asking, chat, chunks, error_of, stream_text, text_of
 
 from prime_local import Assumptions, LocalPlatform
 from prime_local.inference.choices import before_stop

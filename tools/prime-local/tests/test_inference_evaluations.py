@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from inference import CHAT, CLEF, EVALUATIONS, MODEL, asking, error_of
+from model_calls import CHAT, CLEF, EVALUATIONS, MODEL, asking, error_of
 
 from prime_local.inference.errors import InferenceError
 from prime_local.inference.evaluations import _chances

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import aiohttp
 import pytest
-from inference import CHAT, ECHO, asking, stream_text
+from model_calls import CHAT, ECHO, asking, stream_text
 
 from prime_local import FaultRule, LocalPlatform
 from prime_local.faults import StreamForm

@@ -9,7 +9,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from inference import CHAT, CLEF, EVALUATIONS, MODELS, asking, chat, chunks, stream_text, text_of
+from model_calls import CHAT, CLEF, EVALUATIONS, MODELS, asking, chat, chunks, stream_text, text_of
 
 from prime_local import FaultRule, LocalPlatform, PlatformProcess
 
