@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from prime_local import LocalPlatform
+from prime_local import LocalPlatform, control
 
 if TYPE_CHECKING:
     from conftest import OpenPlatform, RawClient
@@ -280,8 +280,12 @@ async def test_token_is_only_for_running_sandboxes(open_platform: OpenPlatform) 
     assert (await client.call("POST", path)).status == 409
 
 
-async def test_routes_outside_this_part_say_so(client: RawClient) -> None:
-    answer = await client.call("POST", "/inference/api/v1/chat/completions")
+async def test_a_route_without_a_handler_says_so(
+    open_platform: OpenPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(control.HANDLERS, "get_sandbox")
+    _, client = await open_platform()
+    answer = await client.call("GET", "/api/v1/sandbox/sbx_1")
     assert answer.status == 501
     assert "not simulated yet" in str(answer.body)
 

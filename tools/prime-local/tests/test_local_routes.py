@@ -36,6 +36,7 @@ async def test_ledger_counts_what_happened(client: RawClient) -> None:
         "creates_per_key": {"a": 1, "b": 1},
         "requests": {"create_sandbox": 3, "delete_sandbox": 1, "get_sandbox": 1},
         "responses": {"201": 3, "200": 1, "404": 1},
+        "inference": {"open": 0, "peak": 0, "abandoned": 0, "accounts": {}},
     }
 
 

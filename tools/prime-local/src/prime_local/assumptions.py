@@ -48,6 +48,13 @@ class Assumptions:
         keep_alive: seconds between KeepAlive events on a command's stream; None for no events.
         read_window: whether `offset` and `length` of a read have an effect.
         step_anchor: from where the steps of an offer's amounts are counted.
+        unknown_model: which body the 404 of an unknown model has: the one that was observed, or
+            that of the older documentation.
+        reasoning_field: under which name a model's thoughts come.
+        stream_totals: whether `usage.include` brings a stream's chunk of counts too, or
+            `stream_options.include_usage` alone.
+        stream_keep_alive: seconds of silence after which a completion's stream gets a comment;
+            it begins with one, too. None for no comments.
         binary_file: what a read makes of bytes that are no UTF-8 text: U+FFFD, or an error.
         search_budget: how many characters the pages of one trace search may read together.
         search_page: how many one page reads before it ends, whatever it has found.
@@ -86,6 +93,10 @@ class Assumptions:
     keep_alive: float | None = None
     read_window: Literal["ignored", "honoured"] = "ignored"
     step_anchor: Literal["minimum", "zero"] = "minimum"
+    unknown_model: Literal["observed", "older"] = "observed"
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
+    stream_totals: Literal["either", "stream_options"] = "either"
+    stream_keep_alive: float | None = 15.0
     binary_file: Literal["replaced", "refused"] = "replaced"
     search_budget: int = 256 * 1024 * 1024
     search_page: int = 32 * 1024 * 1024

@@ -24,7 +24,7 @@ class Call:
     """One request to an operation of the contract, already checked against it.
 
     `parameters` holds path and query values, `body` the JSON body of the operations that have one,
-    `fault` the rule that spoils it.
+    `fault` the rule that spoils it. `inference_id` is the X-Inference-Id of a request to models.
     """
 
     core: PlatformCore
@@ -33,6 +33,7 @@ class Call:
     parameters: JsonObject
     body: Any = None
     fault: FaultRule | None = None
+    inference_id: str = ""
 
     @property
     def assumptions(self) -> Assumptions:
@@ -82,12 +83,8 @@ class Reply:
 def http_response(reply: Reply) -> web.Response:
     # A message of no bytes has its type, too; these answers are no messages.
     bare = reply.status == 204 or (reply.status == 202 and reply.body == b"")
-    return web.Response(
-        body=reply.data(),
-        status=reply.status,
-        headers=reply.headers,
-        content_type=None if bare else reply.content_type,
-    )
+    kind = {} if bare else {"Content-Type": reply.content_type}
+    return web.Response(body=reply.data(), status=reply.status, headers={**reply.headers, **kind})
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]

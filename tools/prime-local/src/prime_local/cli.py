@@ -14,6 +14,7 @@ from pathlib import Path
 from prime_local.assumptions import Assumptions
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule, read_rules
+from prime_local.inference.upstream import KEY_VARIABLE
 from prime_local.platform import LocalPlatform
 from prime_local.sandboxes.isolation.base import IsolationError
 
@@ -87,6 +88,7 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         data_dir=options.data_dir,
         isolation=options.isolation,
         token_lifetime=options.token_lifetime,
+        inference_upstream=options.inference_upstream,
         latency=options.latency,
         clock_skew=options.clock_skew,
         noise=options.noise,
@@ -142,6 +144,12 @@ def _settings() -> argparse.ArgumentParser:
     )
     settings.add_argument(
         "--balance", default="1000", metavar="USD", help="what each wallet begins with"
+    )
+    settings.add_argument(
+        "--inference-upstream",
+        metavar="URL",
+        help="server that makes the text of completions, such as http://localhost:8000/v1; "
+        f"its key is in {KEY_VARIABLE}",
     )
     settings.add_argument(
         "--clock-skew",

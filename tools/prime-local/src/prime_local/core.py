@@ -25,6 +25,8 @@ from prime_local.identifiers import Identifiers
 from prime_local.images.kitchen import Kitchen, top_mount
 from prime_local.images.record import Content
 from prime_local.images.registry import BUILDS, IMAGES, Depot, ImageRegistry
+from prime_local.inference.service import InferenceService
+from prime_local.inference.upstream import Upstream
 from prime_local.ledger import Ledger
 from prime_local.limits import CreationLimits, RateLimits
 from prime_local.networks.fabric import Fabric
@@ -77,6 +79,7 @@ class Settings:
     data_dir: Path | None = None
     isolation: WantedMode = "process"
     token_lifetime: float = 1800.0
+    inference_upstream: str | None = None
     latency: float = 0.0
     clock_skew: float = 0.0
     noise: bool = False
@@ -153,6 +156,8 @@ class PlatformCore:
             on_change=storage.save,
             on_end=self._on_end,
         )
+        upstream = settings.inference_upstream
+        self._upstream = None if upstream is None else Upstream(upstream)
         self._begin(storage.records)
 
     @classmethod
@@ -257,6 +262,9 @@ class PlatformCore:
             self._storage,
             self.account.people,
             self.rentals.pace,
+        )
+        self.inference = InferenceService(
+            self.refusals, self.rentals.wallets, self.ledger.inference, self._upstream
         )
         workshop = self._workshop()
         self.checkpoints = CheckpointRegistry(workshop, self._live)
@@ -401,6 +409,8 @@ class PlatformCore:
             rest.push_async_callback(self._storage.close)
             rest.push_async_callback(self.traces.store.close)
             rest.push_async_callback(self.tasks.close, 1.0)
+            if self._upstream is not None:
+                rest.push_async_callback(self._upstream.close)
             with contextlib.suppress(asyncio.TimeoutError):
                 ends = asyncio.gather(self._gone(ended), self.images.stop())
                 await asyncio.wait_for(ends, _CLOSE_SECONDS)

@@ -5,10 +5,37 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Reset = Literal["before_commit", "after_commit"]
 Omit = Literal["end_event", "end_envelope"]
+StreamForm = Literal[
+    "no_space",
+    "crlf",
+    "cr",
+    "crlf_split",
+    "comments",
+    "multi_line",
+    "bom",
+    "fields",
+    "empty_events",
+    "bare_json",
+    "bad_utf8",
+    "usage_in_choices",
+    "huge_event",
+    "bad_json",
+    "error_object",
+    "error_event",
+    "error_text",
+    "cut",
+    "cut_in_event",
+    "no_done",
+    "no_last_blank",
+    "after_done",
+    "empty",
+    "json",
+    "json_error",
+]
 
 _COUNT = {"type": ["integer", "null"], "minimum": 0}
 _ORDINAL = {"type": ["integer", "null"], "minimum": 1}
@@ -37,6 +64,7 @@ _SCHEMA = {
         "stall": {"anyOf": [_SECONDS, {"type": "null"}]},
         "after_envelopes": {"type": "integer", "minimum": 0},
         "omit": {"enum": ["end_event", "end_envelope", None]},
+        "stream_form": {"enum": [*get_args(StreamForm), None]},
         "fails": {"type": ["string", "null"]},
     },
 }
@@ -49,8 +77,8 @@ class FaultRule:
     A request is matched when `operation` and `path_prefix` fit; of those, `nth`, `every` and
     `probability` choose, and `times` ends the rule. The first rule that chooses a request acts.
 
-    On a command's stream, what spoils a body acts on the first envelope after `after_envelopes`
-    good ones; `trickle` on all from there on.
+    On a stream, what spoils a body acts on the first message after `after_envelopes` good ones;
+    `trickle` on all from there on.
 
     Args:
         operation: an operationId of the contract, or `*` for all.
@@ -71,8 +99,11 @@ class FaultRule:
         bad_chunk: process, then send this many bytes of the body and break the chunked encoding.
         trickle: process, then send byte by byte, with a pause of this many seconds after each.
         stall: process, send half of the body and pause this many seconds before the rest.
-        after_envelopes: how many messages of a command's stream pass unspoiled.
+        after_envelopes: how many messages of a stream pass unspoiled: envelopes of a command,
+            chunks of a completion.
         omit: leave the EndEvent, or the end-of-stream envelope, out of a command's stream.
+        stream_form: send the events of a completion in an odd form, end them early or with an
+            error, or answer a streamed request with JSON.
         fails: process and answer, but let the checkpoint or the publish that was begun end as
             FAILED, with this error, or the installation of the pod.
     """
@@ -97,6 +128,7 @@ class FaultRule:
     stall: float | None = None
     after_envelopes: int = 0
     omit: Omit | None = None
+    stream_form: StreamForm | None = None
     fails: str | None = None
 
 

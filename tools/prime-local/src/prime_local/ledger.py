@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypedDict
 
+from prime_local.inference.tally import InferenceCounts, InferenceTally
+
 
 class Counts(TypedDict):
     live: int
@@ -22,6 +24,7 @@ class LedgerSnapshot(TypedDict):
     creates_per_key: dict[str, int]
     requests: dict[str, int]
     responses: dict[str, int]
+    inference: InferenceCounts
 
 
 class Tally:
@@ -54,11 +57,13 @@ class Ledger:
     Of sandboxes, pods and disks, `live` are those in no final state, `peak` the most of them at
     once, `deleted` those ended by a delete call. `creates_per_key` says how many sandboxes each
     idempotency key made: 1 when all is well. `requests` counts arrivals per operation, `responses`
-    statuses sent.
+    statuses sent. `inference` says how many calls of models are under way, were so at once, and
+    ended before their answers did, and what each account has used.
     """
 
     def __init__(self) -> None:
         self.sandboxes, self.pods, self.disks = Tally(), Tally(), Tally()
+        self.inference = InferenceTally()
         self._creates_per_key: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
@@ -82,4 +87,5 @@ class Ledger:
             "creates_per_key": dict(self._creates_per_key),
             "requests": dict(self._requests),
             "responses": dict(self._responses),
+            "inference": self.inference.counts(),
         }

@@ -16,6 +16,7 @@ from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
+from prime_local.rentals import read_balance
 
 # Where each service's part of the contract is read.
 DOCUMENTS = {
@@ -68,6 +69,12 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         except ValueError as error:
             raise PlatformError(422, str(error)) from error
         return Reply(asdict(core.traces.switches))
+    if route in (("GET", "/_local/inference"), ("POST", "/_local/inference")):
+        return await _inference(core, request)
+    if route == ("GET", "/_local/inference/calls"):
+        return Reply({"calls": core.ledger.inference.calls()})
+    if route == ("POST", "/_local/balance"):
+        return await _set_balance(core, request)
     if route == ("POST", "/_local/sell-out"):
         return await _sell_out(core, request)
     if route[0] == "POST" and route[1] in _CHANGES:
@@ -145,6 +152,24 @@ async def _switch(core: PlatformCore, request: web.Request) -> Reply:
             core.resume(sandbox_id)
     except ValueError as error:
         raise PlatformError(409, str(error)) from error
+    return Reply({})
+
+
+async def _inference(core: PlatformCore, request: web.Request) -> Reply:
+    if request.method == "POST":
+        try:
+            core.inference.change(await _body(request))
+        except ValueError as error:
+            raise PlatformError(422, str(error)) from error
+    return Reply(asdict(core.inference.switches))
+
+
+async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
+    body = await _body(request)
+    try:
+        core.rentals.wallets.set_balance(body.get("team_id"), read_balance(body.get("usd")))
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
     return Reply({})
 
 

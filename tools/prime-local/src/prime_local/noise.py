@@ -9,7 +9,9 @@ NOISE_HEADERS = {"X-Prime-Noise": "1"}
 _FIELD = "noiseAdded"
 _VALUE = {"by": "prime-local", "items": [1, "two", None]}
 # The caller's own names and values live in these.
-_FREE_FORM = frozenset({"environmentVars", "secrets", "advancedConfigs"})
+_FREE_FORM = frozenset({"environmentVars", "secrets", "advancedConfigs", "probabilities"})
+# Their names are the caller's own, their values ours.
+_MAPS = frozenset({"answers"})
 _STATES = {"PENDING": "QUEUED_NOISE", "PROVISIONING": "WARMING_NOISE"}
 # Field 1000 of a protobuf message, which none of ours has: a varint, and then a string.
 _PROTO_FIELD = b"\xc0\x3e\x2a\xc2\x3e\x05noise"
@@ -25,9 +27,7 @@ def add_noise(body: Any) -> Any:
         return [add_noise(item) for item in body]
     if not isinstance(body, dict):
         return body
-    noisy = {
-        name: value if name in _FREE_FORM else add_noise(value) for name, value in body.items()
-    }
+    noisy = {name: _noisy_field(name, value) for name, value in body.items()}
     building = body.get("pendingImageBuildId") or body.get("pending_image_build_id")
     if body.get("status") in _STATES and not building:
         noisy["status"] = _STATES[body["status"]]
@@ -35,6 +35,12 @@ def add_noise(body: Any) -> Any:
         noisy["terminationReason"] = "noise_reason"
     noisy[_FIELD] = _VALUE
     return noisy
+
+
+def _noisy_field(name: str, value: Any) -> Any:
+    if name in _MAPS and isinstance(value, dict):
+        return {key: add_noise(each) for key, each in value.items()}
+    return value if name in _FREE_FORM else add_noise(value)
 
 
 def add_stream_noise(message: bytes, codec: str) -> bytes:

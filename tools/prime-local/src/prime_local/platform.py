@@ -11,6 +11,7 @@ from typing import Any
 
 from prime_local.assumptions import Assumptions
 from prime_local.billing.runs import RunTokens
+from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
@@ -51,6 +52,9 @@ class LocalPlatform:
         isolation: how sandboxes are kept from this machine: `full`, `bwrap`, `process` (not at
             all), or `auto` for the strongest that works here.
         token_lifetime: seconds that a gateway token is good for.
+        inference_upstream: address of a server that speaks OpenAI's chat completions, up to what
+            comes before `/models`: it makes the text of completions, with the key in the variable
+            INFERENCE_UPSTREAM_API_KEY.
         latency: real seconds that each request waits before it is processed.
         clock_skew: seconds that the platform's dates are ahead of this machine's, or negative.
         noise: add unknown fields and enum values to every answer, as a newer server might.
@@ -62,8 +66,8 @@ class LocalPlatform:
         port: port to listen on; 0 picks a free one.
 
     Raises:
-        ValueError: `strict_limits` without `limits`; on entering, a fault rule that names no
-            operation.
+        ValueError: `strict_limits` without `limits`; on entering, an upstream server that is no
+            http address, or a fault rule that names no operation.
         IsolationError: on entering, when the mode does not work here.
         OSError: on entering, when the address cannot be bound or the data directory not used.
         ContractViolation: on leaving without another exception.
@@ -89,6 +93,7 @@ class LocalPlatform:
         data_dir: str | PathLike[str] | None = None,
         isolation: WantedMode = "process",
         token_lifetime: float = 1800.0,
+        inference_upstream: str | None = None,
         latency: float = 0.0,
         clock_skew: float = 0.0,
         noise: bool = False,
@@ -115,6 +120,7 @@ class LocalPlatform:
             data_dir=None if data_dir is None else Path(data_dir),
             isolation=isolation,
             token_lifetime=token_lifetime,
+            inference_upstream=inference_upstream,
             latency=latency,
             clock_skew=clock_skew,
             noise=noise,
@@ -251,6 +257,38 @@ class LocalPlatform:
             ValueError: there is no such switch, or it has no such value.
         """
         await self._core.traces.change(switches)
+
+    def set_inference(self, **switches: Any) -> None:
+        """Turn switches of the inference service; those that are not named stay.
+
+        Args:
+            switches: `token_time` and `concurrency`, as in
+                `prime_local.inference.service.InferenceSwitches`.
+
+        Raises:
+            ValueError: there is no such switch, or it has no such value.
+        """
+        self._core.inference.change(switches)
+
+    def set_balance(self, usd: Decimal | float | str, team_id: str | None = None) -> None:
+        """Say what a wallet has left.
+
+        Args:
+            usd: the amount; who has 0 or less gets 402 for what costs money.
+            team_id: the team's wallet; None for the personal one.
+
+        Raises:
+            ValueError: that is no amount.
+        """
+        self._core.rentals.wallets.set_balance(team_id, read_balance(usd))
+
+    def inference_calls(self) -> list[JsonObject]:
+        """Return the last 10,000 calls of models that were paid for, the oldest first.
+
+        Each names its `inference_id`, `operation`, `model`, `team_id`, tokens, `cost_usd`,
+        whether it was `streamed`, and its `outcome`, `completed` or `abandoned`.
+        """
+        return self._core.ledger.inference.calls()
 
     def sell_out(
         self, cloud_id: str, data_center_id: str | None = None, *, sold_out: bool = True

@@ -40,16 +40,19 @@ class RentalSettings:
             raise ValueError("balance is an amount of USD")
 
 
-def read_balance(amount: Decimal | str | int) -> Decimal:
+def read_balance(amount: object) -> Decimal:
     """Return an amount of USD.
 
     Raises:
         ValueError: it is none.
     """
     try:
-        return Decimal(amount)
+        usd = Decimal(str(amount))
     except ArithmeticError:
-        raise ValueError(f"balance is an amount of USD, not {amount!r}") from None
+        usd = Decimal("nan")
+    if not usd.is_finite():
+        raise ValueError(f"balance is an amount of USD, not {amount!r}")
+    return usd
 
 
 class Rentals:

@@ -31,12 +31,15 @@ from prime_local.faults import FaultRule
 from prime_local.files import routes as file_routes
 from prime_local.gateway import routes as gateway_routes
 from prime_local.images import routes as image_routes
+from prime_local.inference import routes as inference_routes
+from prime_local.inference.errors import error_body
+from prime_local.inference.receiving import read_json
 from prime_local.login import routes as login_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.pods import routes as pod_routes
 from prime_local.slurm import routes as slurm_routes
-from prime_local.spoiling import abort, reset, send_spoiled
+from prime_local.spoiling import abort, reset, send_injected, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
 from prime_local.training import routes as training_routes
@@ -54,6 +57,8 @@ _SERVICES = (
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
+# aiohttp has typed keys since 3.14, and warns of others.
+_INFERENCE_ID: Any = getattr(web, "RequestKey", lambda name, kind: name)("inference_id", str)
 
 
 class PlatformServer:
@@ -83,6 +88,7 @@ class PlatformServer:
             **checkpoint_routes.HANDLERS,
             **image_routes.HANDLERS,
             **gateway_routes.HANDLERS,
+            **inference_routes.HANDLERS,
             **jobs.HANDLERS,
             **network_routes.HANDLERS,
             **file_routes.HANDLERS,
@@ -150,6 +156,8 @@ class PlatformServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path
+        if path.startswith(INFERENCE_PREFIX + "/"):
+            request[_INFERENCE_ID] = self._core.identifiers.make("inf_")
         try:
             if self._stopping:
                 raise _stopping()
@@ -157,7 +165,7 @@ class PlatformServer:
                 return http_response(await local_routes.serve(self._core, request, self.outage))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
-            return http_response(self._error_reply(error))
+            return http_response(self._error_reply(error, request))
         ledger = self._core.ledger
         ledger.request(operation.id)
         if self._core.settings.latency:
@@ -200,9 +208,10 @@ class PlatformServer:
                 raise _stopping()
             reply = await handler(call)
         except PlatformError as error:
-            reply = self._error_reply(error, operation)
+            reply = self._error_reply(error, request, operation)
         except (ConnectionError, web.RequestPayloadError):
-            reply = self._error_reply(PlatformError(422, "The request body broke off"), operation)
+            broken = PlatformError(422, "The request body broke off")
+            reply = self._error_reply(broken, request, operation)
         except web.HTTPException:
             raise
         except Exception:
@@ -229,12 +238,14 @@ class PlatformServer:
         if operation.service == TRACES:
             self._authorize(request, operation)
             core.traces.admit(operation)
-        if operation.service == CONTROL:
-            # A login is called before there is a key.
+        if operation.service in (CONTROL, INFERENCE):
+            # A login is called before there is a key. Other routes need none either, but if there
+            # is one it must be right.
             login = operation.id in login_routes.HANDLERS
             keyless = {} in operation.spec.get("security", ())
             if not login and (not keyless or "Authorization" in request.headers):
                 self._authorize(request, operation)
+        if operation.service == CONTROL:
             sandbox_id = match.parameters.get("sandbox_id", "")
             core.rates.admit(operation, request.remote or "", sandbox_id)
         handler = self._handlers.get(operation.id)
@@ -267,11 +278,14 @@ class PlatformServer:
         if operation.service == CONTROL and "requestBody" in operation.spec:
             body, unreadable = _parse_json(await request.read())
             problems += unreadable or checks.body(operation, body)
+        if operation.service == INFERENCE and "requestBody" in operation.spec:
+            body = await read_json(request)
         if problems and operation.service == TRACES:
             raise PlatformError(400, problems[0].text, code="invalid_filter")
         if problems:
             raise invalid(problems)
-        return Call(self._core, request, operation, values, body, rule)
+        inference_id = request.get(_INFERENCE_ID, "")
+        return Call(self._core, request, operation, values, body, rule, inference_id)
 
     def _check_answer(self, operation: Operation, reply: Reply) -> None:
         if not self._core.settings.validate_responses or isinstance(reply.body, bytes):
@@ -290,19 +304,25 @@ class PlatformServer:
         if rule.reset == "before_commit":
             return reset(request)
         if rule.status is not None:
-            body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
-            return http_response(Reply(body.encode(), rule.status, rule.headers))
+            return await send_injected(request, rule.status, rule)
         reply = await self._process(request, operation, match, rule)
         if isinstance(reply, web.StreamResponse):
             return reply
         return await send_spoiled(request, reply, rule)
 
     async def _set_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        if _INFERENCE_ID in request:
+            response.headers["X-Inference-Id"] = request[_INFERENCE_ID]
         response.headers["Date"] = format_datetime(self._core.clock.date(), usegmt=True)
         if self._core.settings.noise:
             response.headers.update(NOISE_HEADERS)
 
-    def _error_reply(self, error: PlatformError, operation: Operation | None = None) -> Reply:
+    def _error_reply(
+        self, error: PlatformError, request: web.Request, operation: Operation | None = None
+    ) -> Reply:
+        if _INFERENCE_ID in request:
+            told = error_body(error, request[_INFERENCE_ID])
+            return Reply(told, error.status, error.headers)
         if operation is not None and operation.service == GATEWAY:
             return Reply(_gateway_error(error, operation), error.status, error.headers)
         if operation is not None and operation.service == TRACES and error.status != 501:

@@ -128,6 +128,18 @@ async def send_spoiled(request: web.Request, reply: Reply, rule: FaultRule) -> w
     return response
 
 
+async def send_injected(request: web.Request, status: int, rule: FaultRule) -> web.StreamResponse:
+    """Send the answer that a rule puts in the place of processing."""
+    body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
+    headers = {name.title(): value for name, value in rule.headers.items()}
+    content_type = headers.pop("Content-Type", "application/json")
+    reply = Reply(body.encode(), status, headers, content_type)
+    spoils = (rule.truncate, rule.bad_chunk, rule.trickle, rule.stall)
+    if any(value is not None for value in spoils):
+        return await send_spoiled(request, reply, rule)
+    return http_response(reply)
+
+
 def reset(request: web.Request) -> web.StreamResponse:
     """Break the request's connection; what is returned goes nowhere."""
     abort(request.transport)

@@ -146,6 +146,19 @@ class PlatformProcess:
         """Turn switches of the traces service; see `LocalPlatform`."""
         self._call("POST", "/_local/traces", switches)
 
+    def set_inference(self, **switches: Any) -> None:
+        """Turn switches of the inference service; see `LocalPlatform`."""
+        self._call("POST", "/_local/inference", switches)
+
+    def set_balance(self, usd: float | str, team_id: str | None = None) -> None:
+        """Say what a wallet has left; see `LocalPlatform`."""
+        self._call("POST", "/_local/balance", {"usd": usd, "team_id": team_id})
+
+    def inference_calls(self) -> list[dict[str, Any]]:
+        """Return the last calls of models that were paid for; see `LocalPlatform`."""
+        calls: list[dict[str, Any]] = self._call("GET", "/_local/inference/calls")["calls"]
+        return calls
+
     def sell_out(
         self, cloud_id: str, data_center_id: str | None = None, *, sold_out: bool = True
     ) -> None:

@@ -16,6 +16,7 @@ from prime_local.sandboxes.record import wire_date
 from prime_local.storage import Storage
 
 KIND = "billing"
+Resource = Literal["compute", "disks", "inference"]
 _MINUTE = 60.0
 _PER_HOUR = 60
 
@@ -32,7 +33,7 @@ class Bill:
 
     id: str
     team_id: str | None
-    resource_type: Literal["compute", "disks"]
+    resource_type: Resource
     resource_id: str
     created_at: datetime
     updated_at: datetime
@@ -95,6 +96,7 @@ class Wallets:
         self._identifiers = identifiers
         self._storage = storage
         self._credit = balance
+        self._credits: dict[str | None, Decimal] = {}
         self._on_empty = on_empty
         self._bills: dict[str, Bill] = {}
         self._meters: dict[str, Callable[[], Decimal]] = {}
@@ -110,7 +112,11 @@ class Wallets:
 
     def balance(self, team_id: str | None) -> Decimal:
         """Return what is left."""
-        return self._credit - sum((bill.amount for bill in self._of(team_id)), Decimal(0))
+        return self._credits.get(team_id, self._credit) - self._spent(team_id)
+
+    def set_balance(self, team_id: str | None, usd: Decimal) -> None:
+        """Say what is left, as if credits were bought or withdrawn."""
+        self._credits[team_id] = usd + self._spent(team_id)
 
     def rows(self, team_id: str | None) -> list[Bill]:
         """Return a wallet's rows, the last billed first."""
@@ -139,7 +145,7 @@ class Wallets:
 
     def meter(
         self,
-        resource_type: Literal["compute", "disks"],
+        resource_type: Resource,
         resource_id: str,
         team_id: str | None,
         rate: Callable[[], Decimal],
@@ -159,10 +165,7 @@ class Wallets:
         """
         bill = self._bills.get(resource_id)
         if bill is None:
-            now = self._clock.date()
-            bill_id = self._identifiers.make("bill_")
-            bill = Bill(bill_id, team_id, resource_type, resource_id, now, now)
-            self._bills[resource_id] = bill
+            bill = self._new_bill(resource_type, resource_id, team_id)
             minutes = int((prepaid_hours * _PER_HOUR).to_integral_value(ROUND_CEILING))
             if minutes:
                 self._charge(bill, price * minutes)
@@ -173,12 +176,29 @@ class Wallets:
             self._due = self._clock.now()
             self._arm()
 
+    def charge(
+        self, resource_type: Resource, resource_id: str, team_id: str | None, usd: Decimal
+    ) -> None:
+        """Charge for something once; what has the same id stands in one row.
+
+        Args:
+            resource_type: what it is called on the bill.
+            resource_id: the thing.
+            team_id: who pays.
+            usd: how much.
+        """
+        bill = self._bills.get(resource_id)
+        if bill is None:
+            bill = self._new_bill(resource_type, resource_id, team_id)
+        self._charge(bill, usd * _PER_HOUR)
+
     def stop(self, resource_id: str) -> None:
         """Charge for something no more."""
         self._meters.pop(resource_id, None)
 
     def clear(self) -> None:
         self._bills.clear()
+        self._credits.clear()
         self._meters.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -204,6 +224,13 @@ class Wallets:
         self._due += _MINUTE
         self._timer = self._clock.call_later(self._due - self._clock.now(), self._tick)
 
+    def _new_bill(self, resource_type: Resource, resource_id: str, team_id: str | None) -> Bill:
+        now = self._clock.date()
+        bill_id = self._identifiers.make("bill_")
+        bill = Bill(bill_id, team_id, resource_type, resource_id, now, now)
+        self._bills[resource_id] = bill
+        return bill
+
     def _charge(self, bill: Bill, rates: Decimal) -> None:
         bill.rates += rates
         bill.updated_at = bill.last_billed_at = self._clock.date()
@@ -211,6 +238,9 @@ class Wallets:
 
     def _save(self, bill: Bill) -> None:
         self._storage.save_object(KIND, bill.id, bill.to_row())
+
+    def _spent(self, team_id: str | None) -> Decimal:
+        return sum((bill.amount for bill in self._of(team_id)), Decimal(0))
 
     def _of(self, team_id: str | None) -> Iterable[Bill]:
         return (bill for bill in self._bills.values() if bill.team_id == team_id)

@@ -107,6 +107,12 @@ class ContractChecks:
         validator = self._validator(operation, ("answer", key), media["schema"])
         return _problems(validator, body, ("answer",))
 
+    def event(self, operation: Operation, data: object) -> list[Problem]:
+        """Return every problem of the data of an event that we stream."""
+        media = operation.spec["responses"]["200"]["content"]["text/event-stream"]
+        validator = self._validator(operation, ("event",), media["x-event-data"])
+        return _problems(validator, data, ("event",))
+
     def _validator(
         self, operation: Operation, place: tuple[str, ...], schema: JsonObject
     ) -> jsonschema_rs.Validator:

@@ -1,0 +1,1 @@
+"""The inference service: a catalogue of models, chat completions and evaluation models."""
