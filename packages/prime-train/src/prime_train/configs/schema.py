@@ -43,7 +43,7 @@ def validate(
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Say what may have been meant, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -93,7 +93,7 @@ def _strange_value(
         for key, element in value.items() if inner else ():
             yield from _strange_value(_arguments(inner, 1), element, (*path, key))
     elif isinstance(value, str):
-        words = [word for part in parts if isinstance(part, Known) for word in part.words]
+        words = _known_words(parts)
         if words and value not in words:
             known = ", ".join(words)
             yield path, f"is none of the documented words: {known}{suggestion(value, words)}"
@@ -108,9 +108,11 @@ def _of_another_variant(
     if chosen is None and not any(isinstance(part, int) for part in path):
         # What stands in a list may take its type from its group.
         chosen = model.model_fields["type"].default
+    if chosen not in _known_words(_flattened(model.model_fields["type"].annotation)):
+        return
     for key in table:
         owner = model.variants.get(key, chosen)
-        if chosen is not None and owner != chosen:
+        if owner != chosen:
             yield (*path, key), f'goes with type = "{owner}" alone'
 
 
@@ -127,6 +129,10 @@ def _flattened(annotation: object) -> Iterator[object]:
     else:
         for part in get_args(annotation):
             yield from _flattened(part)
+
+
+def _known_words(parts: Iterable[object]) -> list[str]:
+    return [word for part in parts if isinstance(part, Known) for word in part.words]
 
 
 def _arguments(generics: Iterable[object], position: int) -> list[object]:
