@@ -18,7 +18,9 @@ NAME = st.from_regex(re.compile(r"[A-Z_][A-Z0-9_]{0,8}", re.ASCII), fullmatch=Tr
     lambda name: name not in ("HF_TOKEN", "WANDB_API_KEY", "PRIME_API_KEY")
 )
 VALUE = st.text(
-    st.one_of(st.sampled_from("'\"\\#$ {}\n\t="), st.characters(codec="utf-8", exclude_characters="\r")),
+    st.one_of(
+        st.sampled_from("'\"\\#$ {}\n\t="), st.characters(codec="utf-8", exclude_characters="\r")
+    ),
     max_size=12,
 )
 
