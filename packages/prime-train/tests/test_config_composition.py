@@ -159,6 +159,7 @@ def test_a_file_that_is_missing_or_no_text_or_no_toml_is_named(tmp_path: Path) -
     for path, words in [
         (tmp_path / "none.toml", "can't be read"),
         (tmp_path, "can't be read"),
+        (tmp_path / "\0", "can't be read"),
         (binary, "not UTF-8"),
         (broken, "not TOML"),
     ]:

@@ -152,7 +152,9 @@ def test_a_malformed_file_is_refused_with_its_line_and_without_its_values(
 def test_a_file_that_can_t_be_read_is_named(tmp_path: Path) -> None:
     binary = tmp_path / "binary.env"
     binary.write_bytes(b"A=\xff")
-    assert issues("no/such.env") == ["no/such.env: can't be read: No such file or directory"]
+    missing = tmp_path / "no.env"
+    assert issues(env_files=[missing]) == [f"{missing}: can't be read: No such file or directory"]
+    assert issues(env_files=["\0"]) == ["\0: can't be read: ValueError"]
     assert issues(str(binary)) == [f"{binary}: is not UTF-8 text"]
     assert issues("B=${NONE}") == ["B: refers to NONE, which is not set"]
 
@@ -193,6 +195,12 @@ def test_no_secret_is_shown_or_pickled() -> None:
     secrets = read_secrets("HF_TOKEN=hunter2", "A=hunter2", environ={})
     assert "hunter2" not in repr(secrets)
     assert b"hunter2" not in pickle.dumps(secrets)
+
+
+@pytest.mark.parametrize("value", ["sk-hunter2", "1A=hunter2", "hunter2 x", "hunter2/" * 999])
+def test_a_value_without_its_name_is_refused_without_being_quoted(value: str) -> None:
+    [message] = issues("A=1", value)
+    assert message == "argument 2 is neither KEY nor KEY=VALUE nor a file"
 
 
 def test_every_unusable_argument_is_listed() -> None:

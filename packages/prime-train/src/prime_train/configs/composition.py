@@ -25,6 +25,7 @@ ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 """A TOML file, or the same as nested mappings."""
 
 OVERRIDE = "override"
+MAX_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def parse_override(text: str) -> tuple[tuple[str, ...], Value]:
     """
     name, equals, value = text.partition("=")
     parts = split_key(name.strip())
-    if not equals or parts is None:
+    if not equals or parts is None or len(parts) > MAX_DEPTH:
         # Not quoted: what stands there may be a value, and a secret.
         raise InvalidConfigError(
             [ConfigIssue("an override is written as dotted.key=value", file=OVERRIDE)]
@@ -141,20 +142,20 @@ def parse_override(text: str) -> tuple[tuple[str, ...], Value]:
 
 def _override_value(text: str) -> Value:
     try:
-        value = parse_toml(f"value = {text}")
-    except TomlError:
-        pass
-    else:
-        found = value.pop("value")
-        unwanted = isinstance(found, (date, time)) or (
-            isinstance(found, float) and not isfinite(found)
-        )
-        # A line break could have brought in more keys.
-        return text if value or unwanted else found
-    try:
-        return _plain(json.loads(text, parse_constant=str)) if text[:1] in ("{", "[") else text
-    except ValueError:
+        return _plain(_toml_or_json(text))
+    except (ValueError, RecursionError):
         return text
+
+
+def _toml_or_json(text: str) -> object:
+    try:
+        table = parse_toml(f"value = {text}")
+    except TomlError:
+        return json.loads(text, parse_constant=str) if text.startswith(("{", "[", '"')) else text
+    found = table.pop("value")
+    unwanted = isinstance(found, (date, time)) or (isinstance(found, float) and not isfinite(found))
+    # A line break could have brought in more keys.
+    return text if table or unwanted else found
 
 
 def _override(table: Table, parts: tuple[str, ...], value: Value) -> tuple[Table, KeyPath]:
@@ -182,38 +183,48 @@ def _set(base: Value, parts: tuple[str, ...], value: Value) -> tuple[Value, KeyP
 
 def _read(source: ConfigSource) -> tuple[Table, _Layer]:
     if isinstance(source, Mapping):
-        table = _plain_table(source)
+        try:
+            table = _plain_table(source)
+        except TomlError as error:
+            raise InvalidConfigError([ConfigIssue(str(error))]) from None
         return table, _Layer(None, dict.fromkeys(_paths(table)))
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        table = parse_toml(text)
+        table = _plain_table(parse_toml(text))
     except UnicodeDecodeError:
         raise InvalidConfigError([ConfigIssue("is not UTF-8 text", file=str(path))]) from None
-    except OSError as error:
-        message = f"can't be read: {error.strerror or type(error).__name__}"
-        raise InvalidConfigError([ConfigIssue(message, file=str(path))]) from None
     except TomlError as error:
-        message = f"is not TOML: {error}"
-        raise InvalidConfigError([ConfigIssue(message, "", str(path), error.line)]) from None
+        issue = ConfigIssue(str(error), "", str(path), error.line)
+        raise InvalidConfigError([issue]) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        issue = ConfigIssue(f"can't be read: {reason}", file=str(path))
+        raise InvalidConfigError([issue]) from None
     return table, _Layer(str(path), find_lines(text), path.parent)
 
 
-def _plain_table(source: Mapping[str, object]) -> Table:
-    """Copy a caller's mapping, so that what is changed there later changes nothing here."""
+def _plain_table(source: Mapping[str, object], depth: int = 0) -> Table:
+    """Copy a caller's mapping, so that what is changed there later changes nothing here.
+
+    Raises:
+        TomlError: it is nested so deeply that what follows could not walk through it.
+    """
     table: Table = {}
     for key, value in source.items():
         if not isinstance(key, str):
             raise TypeError(f"keys of a config are strings, not {type(key).__name__}")
-        table[key] = _plain(value)
+        table[key] = _plain(value, depth + 1)
     return table
 
 
-def _plain(value: object) -> Value:
+def _plain(value: object, depth: int = 0) -> Value:
+    if depth > MAX_DEPTH:
+        raise TomlError("is nested too deeply")
     if isinstance(value, Mapping):
-        return _plain_table(value)
+        return _plain_table(value, depth)
     if isinstance(value, (list, tuple)):
-        return [_plain(element) for element in value]
+        return [_plain(element, depth + 1) for element in value]
     return DISABLED if value is None else cast(Value, value)
 
 

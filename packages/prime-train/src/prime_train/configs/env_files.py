@@ -56,8 +56,8 @@ def read_env_file(path: Path, scope: Mapping[str, str]) -> dict[str, str]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise EnvProblem("is not UTF-8 text", file=path) from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise EnvProblem(f"can't be read: {reason}", file=path) from None
     values: dict[str, str] = {}
     for line, name, value in _assignments(path, text):

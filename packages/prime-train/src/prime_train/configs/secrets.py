@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from prime_core.secret import Secret
@@ -91,14 +92,14 @@ def read_secrets(
     known = dict(os.environ if environ is None else environ)
     values: dict[str, str] = {}
     issues: list[ConfigIssue] = []
-    readers = [*((file, True) for file in env_files), *((text, False) for text in arguments)]
-    for source, is_file in readers:
-        # What was read before may be referred to as well.
-        scope = {**known, **values}
+    readers: list[Callable[[Mapping[str, str]], dict[str, str]]] = [
+        *(partial(read_env_file, Path(file)) for file in env_files),
+        *(partial(_read_argument, number, text) for number, text in enumerate(arguments, 1)),
+    ]
+    for read in readers:
         try:
-            values.update(
-                read_env_file(Path(source), scope) if is_file else _argument(str(source), scope)
-            )
+            # What was read before may be referred to as well.
+            values.update(read({**known, **values}))
         except EnvProblem as problem:
             issues.append(problem.issue)
     placed = {
@@ -117,11 +118,14 @@ def read_secrets(
     return secrets
 
 
-def _argument(text: str, scope: Mapping[str, str]) -> dict[str, str]:
+def _read_argument(number: int, text: str, scope: Mapping[str, str]) -> dict[str, str]:
     name, equals, value = text.partition("=")
     if equals and _NAME.fullmatch(name):
         return {name: expanded_argument(name, value, scope)}
     if not _NAME.fullmatch(text):
+        if not os.path.isfile(text):
+            # Not quoted: it may be a value whose name was forgotten.
+            raise EnvProblem(f"argument {number} is neither KEY nor KEY=VALUE nor a file")
         return read_env_file(Path(text), scope)
     if text not in scope:
         raise EnvProblem("is not set in the environment; pass KEY=VALUE", text)

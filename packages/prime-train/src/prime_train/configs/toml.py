@@ -19,7 +19,7 @@ _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
 class TomlError(ValueError):
-    """A text is not TOML.
+    """A text is not TOML, or a config nested beyond reason.
 
     Attributes:
         line: where, from 1; `None` at the end of the text.
@@ -39,4 +39,4 @@ def parse_toml(text: str) -> Table:
     except tomllib.TOMLDecodeError as error:
         # Without a cause: newer parsers keep the whole text, secrets and all, in their error.
         line = _LINE.search(str(error))
-        raise TomlError(str(error), int(line[1]) if line else None) from None
+        raise TomlError(f"is not TOML: {error}", int(line[1]) if line else None) from None

@@ -56,10 +56,21 @@ def _with_nulls(value: Value) -> Value:
     return None if value == DISABLED else value
 
 
+def _is_text(value: str) -> bool:
+    """Whether a string has no lone surrogates, which JSON as UTF-8 can't hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def unsendable(value: Value, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """Yield where a value holds what JSON can't, and what it is."""
     if isinstance(value, dict):
         for key, inner in value.items():
+            if not _is_text(key):
+                yield path, "has a key that is not Unicode text"
             yield from unsendable(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
@@ -68,5 +79,7 @@ def unsendable(value: Value, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]
         yield path, "a number that is not finite can't be sent"
     elif isinstance(value, (date, time)):
         yield path, "a date or time can't be sent; write it as a string"
+    elif isinstance(value, str) and not _is_text(value):
+        yield path, "is not Unicode text"
     elif not isinstance(value, (str, int, float, bool)) and value is not None:
         yield path, f"a {type(value).__name__} can't be sent"
