@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import unhurried
 from prime_train.configs.composition import compose, merged, parse_override
 from prime_train.configs.values import KeyPath, Table, Value, look_up
 from prime_train.errors import InvalidConfigError
@@ -37,6 +38,7 @@ def leaves(value: Value, path: KeyPath = ()) -> dict[KeyPath, Value]:
     return {path: value}
 
 
+@unhurried
 @given(base=TABLE, overlay=TABLE)
 def test_all_of_the_overlay_is_there_and_of_the_base_what_it_leaves(
     base: Table, overlay: Table
@@ -54,6 +56,7 @@ def test_all_of_the_overlay_is_there_and_of_the_base_what_it_leaves(
     assert set(leaves(result)) <= set(leaves(base)) | set(leaves(overlay))
 
 
+@unhurried
 @given(table=TABLE)
 def test_nothing_over_a_table_and_a_table_over_itself_change_nothing(table: Table) -> None:
     assert merged(table, {}) == table
@@ -61,6 +64,7 @@ def test_nothing_over_a_table_and_a_table_over_itself_change_nothing(table: Tabl
     assert merged(table, table) == table
 
 
+@unhurried
 @given(tables=st.lists(TABLE, min_size=1, max_size=4))
 def test_sources_are_laid_over_one_another_from_left_to_right(tables: list[Table]) -> None:
     expected: Table = {}
@@ -69,6 +73,7 @@ def test_sources_are_laid_over_one_another_from_left_to_right(tables: list[Table
     assert compose(tables).table == expected
 
 
+@unhurried
 @given(base=TABLE, path=st.lists(KEY, min_size=1, max_size=3), value=VALUE)
 def test_an_override_is_an_overlay_of_one_value(base: Table, path: list[str], value: Value) -> None:
     text = f"{'.'.join(path)}={as_literal(value)}"

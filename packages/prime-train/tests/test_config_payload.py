@@ -14,6 +14,8 @@ from prime_train.models.dispatch import CreateRunRequest
 
 from prime_core.models import encode_request
 from prime_core.secret import Secret
+from prime_local.contract.document import load_contract
+from prime_local.contract.validation import ContractChecks
 
 TOML = """\
 name = "reverse"
@@ -153,6 +155,21 @@ def test_secrets_over_a_limit_and_what_the_config_is_refused_for_come_together()
     with pytest.raises(InvalidConfigError) as caught:
         build_request(load_config({}), secrets=secrets)
     assert {issue.key for issue in caught.value.issues} == {"PRIME_API_KEY", "inference"}
+
+
+def test_the_body_keeps_the_contract(path: Path) -> None:
+    contract = load_contract()
+    create = contract.operations["create_training_run"]
+    checks = ContractChecks(contract)
+    secrets = read_secrets("WANDB_API_KEY=w", "HF_TOKEN=h", "A=a", environ={})
+    request = build_request(
+        load_config(path), team_id="cmb4f0k2p0001l8zq7h3n9x5t", resume_from="x", secrets=secrets
+    )
+    body = json.loads(encode_request(request))
+    known = contract.documents["training"]["components"]["schemas"]["CreateTrainingRunRequest"]
+    assert body.keys() <= known["properties"].keys()
+    assert checks.body(create, body) == []
+    assert checks.body(create, {**body, "secrets": {"a b": "x"}}) != []
 
 
 def test_the_request_takes_the_wire_s_names_and_refuses_others() -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import unhurried
 from prime_train.configs.positions import find_lines, split_key
 from prime_train.configs.toml import TomlError, parse_toml
 from prime_train.configs.values import KeyPath, Table, Value
@@ -141,6 +142,7 @@ def paths(value: Value, path: KeyPath = ()) -> set[KeyPath]:
     return found.union(*(paths(part, (*path, key)) for key, part in inner))
 
 
+@unhurried
 @given(data=st.data(), table=DOCUMENT)
 def test_every_key_and_element_is_found_in_its_line(data: st.DataObject, table: Table) -> None:
     writer = Writer(data)

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import unhurried
 from prime_train.configs.composition import ConfigSource
 from prime_train.configs.estimates import estimate
 from prime_train.configs.loading import TrainConfig, load_config
@@ -93,7 +94,7 @@ def outcome(source: ConfigSource, *, strict: bool = False) -> TrainConfig | Inva
         return error
 
 
-@settings(max_examples=300, deadline=None)
+@settings(unhurried, max_examples=300)
 @given(
     base=st.sampled_from([WHOLE, SFT]),
     data=st.data(),
@@ -122,7 +123,7 @@ def test_an_odd_value_anywhere_is_read_or_refused(
     assert json.loads(encode_request(request))["config"] == request.config
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(unhurried, max_examples=200)
 @given(content=st.one_of(st.binary(max_size=40), st.text("[]{}.=\"'#\n ab1,\\", max_size=40)))
 def test_any_file_is_read_or_refused_with_its_name(content: bytes | str, tmp_path: Path) -> None:
     path = tmp_path / "any.toml"
@@ -132,6 +133,7 @@ def test_any_file_is_read_or_refused_with_its_name(content: bytes | str, tmp_pat
     assert all(issue.file == str(path) for issue in issues)
 
 
+@unhurried
 @given(text=st.text(max_size=20))
 def test_any_override_is_applied_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidConfigError):

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import unhurried
 from prime_train.configs.estimates import ByteRange, checkpoint_need, estimate
 from prime_train.configs.loading import load_config
 from prime_train.configs.sections.training import Checkpoints
@@ -156,6 +157,7 @@ def test_what_has_no_bound_or_no_size_is_not_estimated() -> None:
     assert estimate(load_config({"data": {}}), parameters=1).checkpoints is None
 
 
+@unhurried
 @given(
     steps=st.integers(1, 60),
     interval=st.integers(1, 20),

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from patience import unhurried
 from prime_train.configs.secrets import RunSecrets, read_secrets
 from prime_train.errors import InvalidConfigError
 
@@ -87,7 +88,7 @@ def test_a_line_of_a_file_is_read_as_env_files_are(line: str, value: str, tmp_pa
     assert revealed(secrets) == {"A": value, "LAST": "1"}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@unhurried
 @given(values=st.dictionaries(NAME, VALUE, max_size=5), data=st.data())
 def test_what_is_quoted_comes_back(
     values: dict[str, str], data: st.DataObject, tmp_path: Path
