@@ -89,6 +89,14 @@ def test_what_the_file_does_not_say_is_not_sent() -> None:
     assert build_payload_from_toml(sft) == {"config": sft, "mode": "sft"}
 
 
+def test_a_knob_can_be_switched_off_again(path: Path) -> None:
+    off = {"image_tag": "None", "volume": "None", "volume_size": None, "env_file": "None"}
+    config = load_config(path, off, {"env_files": "None"})
+    assert config.env_files == ()
+    payload = build_payload_from_toml(config)
+    assert payload.keys() == {"config", "name", "gpuType", "sourceRef"}
+
+
 def test_wandb_is_left_out_without_its_key(path: Path) -> None:
     config = load_config(path)
     assert "wandb" not in build_request(config).config

@@ -171,6 +171,21 @@ CASES = {
         4,
         "at most 512",
     ),
+    "top_k in the extra body": Case(
+        RL,
+        "[orchestrator.train.sampling.extra_body]\ntop_k = 600",
+        "orchestrator.train.sampling.top_k",
+        1,
+        "at most 512",
+    ),
+    "sampling of an agent": Case(
+        RL,
+        "[[orchestrator.train.source]]\nname = 'a'\nenv.solver.sampling.temperature = 0.5\n"
+        "env.solver.sampling.max_tokens = 5",
+        "orchestrator.train.source.0.env.solver.sampling.temperature",
+        3,
+        "agents of a training source",
+    ),
     "distillation from truncated samples": Case(
         RL,
         '[orchestrator.train.algo]\ntype = "opsd"\n[orchestrator.train.sampling]\ntop_p = 0.9',
@@ -273,7 +288,8 @@ def test_what_the_cases_are_laid_over_is_accepted(base: str, tmp_path: Path) -> 
         (
             RL,
             "[orchestrator.train.algo]\ntype = 'sft'\n"
-            "sampling.source = {name = 't', base_url = 'u'}",
+            "sampling.source = {name = 't', base_url = 'u'}\n"
+            "[[orchestrator.train.source]]\nenv.agent.sampling.temperature = 0.5",
         ),
         (
             RL,
@@ -334,6 +350,7 @@ def test_everything_that_is_wrong_comes_in_one_error(tmp_path: Path) -> None:
         ("[deployment]\nnum_train_gpus = 8", "deployment", "9 GPUs on one node of 8"),
         ("[orchestrator.train.env.taskset]\nid = 'a'", "orchestrator.train.env.taskset.id", "ids"),
         ("[orchestrator.eval.env.agent]", "orchestrator.eval.env.agent", "agents stay"),
+        ("[monitors.wandb]", "monitors.wandb", "WANDB_API_KEY"),
         ("[ckpt]\nkeep_interval = 3", "ckpt.keep_interval", "may be deleted"),
     ],
 )

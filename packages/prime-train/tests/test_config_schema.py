@@ -222,6 +222,11 @@ def test_the_mode_follows_from_the_tables(source: dict[str, object], mode: str) 
     assert load_config(source, mode="rl").mode == "rl"
 
 
+def test_the_typed_view_can_t_be_mistaken_for_what_is_sent() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_config({}).settings.max_steps = 5  # type: ignore[misc]
+
+
 def test_what_is_given_out_is_a_copy() -> None:
     source = {"env_vars": {"A": "1"}}
     config = load_config(source)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from prime_train.configs.composition import Composition
 from prime_train.configs.sizes import check_volume_name, check_volume_size
-from prime_train.configs.values import Value
+from prime_train.configs.values import DISABLED, Value
 from prime_train.errors import ConfigIssue
 
 __all__ = ["DISPATCH_KEYS", "DispatchKnobs", "check_knob", "take_knobs"]
@@ -65,7 +65,7 @@ def take_knobs(composition: Composition) -> tuple[DispatchKnobs, list[str], list
     issues: list[ConfigIssue] = []
     given: dict[str, str] = {}
     for name in KNOBS:
-        value = table.get(name)
+        value = _unless_disabled(table.get(name))
         if isinstance(value, str):
             given[name] = value
         elif value is not None:
@@ -73,12 +73,16 @@ def take_knobs(composition: Composition) -> tuple[DispatchKnobs, list[str], list
     knobs = DispatchKnobs(**given)
     files: list[str] = []
     for key in ("env_file", "env_files"):
-        names = _names(table.get(key))
+        names = _names(_unless_disabled(table.get(key)))
         if names is None:
             issues.append(composition.issue((key,), "must be a path or a list of paths"))
         else:
             files += [str(composition.folder((key,)) / name) for name in names]
     return knobs, files, issues
+
+
+def _unless_disabled(value: Value) -> Value:
+    return None if value == DISABLED else value
 
 
 def _names(value: Value) -> list[str] | None:

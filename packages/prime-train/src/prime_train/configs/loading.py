@@ -140,7 +140,8 @@ def load_config(
     """Load a prime-rl config for a hosted run from TOML files, laid over one another.
 
     Tables merge, lists and other values are replaced, and the string ``"None"`` switches off.
-    Follows the pages "prime-rl/configuration" and "hosted-training/hosted-rl".
+    It reads files, so in a coroutine call it through `asyncio.to_thread`. Follows the pages
+    "prime-rl/configuration" and "hosted-training/hosted-rl".
 
     Args:
         sources: TOML files, or the same as nested mappings; later ones win.

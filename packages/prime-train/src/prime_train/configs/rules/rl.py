@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from prime_train.configs.inheritance import train_sources
 from prime_train.configs.rules.findings import Circumstances, Findings, hint, refusal
+from prime_train.configs.rules.sampling import agent_findings, is_truncated, top_k_findings
 from prime_train.configs.rules.shared import model_name_findings, vlm_findings
 from prime_train.configs.rules.sources import group_findings
 from prime_train.configs.sections.algorithms import Algorithm, FrozenModel
@@ -17,9 +18,6 @@ from prime_train.configs.sizing import is_fake
 from prime_train.configs.values import KeyPath
 
 __all__ = ["rl_findings"]
-
-MAX_TOP_K = 512
-"""Training pads each batch to its largest sampling mask."""
 
 _TRAIN = ("orchestrator", "train")
 
@@ -84,15 +82,16 @@ def _training_findings(group: TrainGroup) -> Findings:
         path = (*_TRAIN, "source", index)
         sampled_at = path if source.sampling is not None else _TRAIN
         yield from _algorithm_findings(whole, path if source.algo else _TRAIN, sampled_at)
+        if whole.algo is None or whole.algo.type != "sft":
+            yield from agent_findings(source.env, path)
 
 
 def _algorithm_findings(source: TrainSource, path: KeyPath, sampled_at: KeyPath) -> Findings:
     algorithm = source.algo or Algorithm()
     sampling = source.sampling or Sampling()
     here = (*path, "algo")
-    if sampling.top_k is not None and sampling.top_k > MAX_TOP_K:
-        yield refusal((*sampled_at, "sampling", "top_k"), f"training takes at most {MAX_TOP_K}")
-    if algorithm.type in ("opd", "opsd") and _is_truncated(sampling):
+    yield from top_k_findings(sampling, (*sampled_at, "sampling"))
+    if algorithm.type in ("opd", "opsd") and is_truncated(sampling):
         message = f"{algorithm.type} can't train on truncated sampling; unset top_p and top_k"
         yield refusal((*sampled_at, "sampling"), message)
     generator = algorithm.sampling.source if algorithm.sampling else None
@@ -106,11 +105,6 @@ def _algorithm_findings(source: TrainSource, path: KeyPath, sampled_at: KeyPath)
     if algorithm.type == "opd" and not _is_frozen(algorithm.teacher):
         message = "opd needs a frozen teacher, with its name and base_url; not the policy"
         yield refusal((*here, "teacher"), message)
-
-
-def _is_truncated(sampling: Sampling) -> bool:
-    cut = sampling.top_p is not None and sampling.top_p < 1
-    return cut or (sampling.top_k is not None and sampling.top_k > 0)
 
 
 def _is_frozen(model: object) -> bool:

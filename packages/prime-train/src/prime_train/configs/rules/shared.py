@@ -34,6 +34,9 @@ def shared_findings(settings: RLConfig | SFTConfig, around: Circumstances) -> Fi
         yield hint(("resume", "dir"), "lies on a volume, but the run mounts none; pass volume")
     if settings.wandb is not None and not around.has_wandb_key:
         yield hint(("wandb",), "is left out, since no WANDB_API_KEY goes along")
+    monitors = settings.monitors
+    if monitors is not None and monitors.wandb is not None and not around.has_wandb_key:
+        yield hint(("monitors", "wandb"), "can't log, since no WANDB_API_KEY goes along")
     extra = settings.model_extra or {}
     if "output_dir" in extra:
         yield hint(("output_dir",), "is set by the platform; leave it out")

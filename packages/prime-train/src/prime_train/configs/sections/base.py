@@ -40,6 +40,8 @@ class Section(BaseModel):
 
     model_config = ConfigDict(
         extra="allow",
+        # A change here would change nothing of what is sent.
+        frozen=True,
         defer_build=True,
         hide_input_in_errors=True,
         protected_namespaces=(),
