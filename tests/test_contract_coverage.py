@@ -8,15 +8,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import prime_compute.operations
-import prime_inference.operations
-import prime_train.operations
 import pytest
 
+import prime_compute.operations
 import prime_core.login.operations
+import prime_inference.operations
 import prime_sandboxes.operations
 import prime_traces.operations
 import prime_traces.runs.operations
+import prime_train.operations
 from prime_core.operations import Operation, RateLimit
 from prime_local.contract import Contract, load_contract
 from prime_local.contract import Operation as Documented

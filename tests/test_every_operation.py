@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import reaching
 import reaching_compute
-from prime_compute import AsyncComputeClient
 
+from prime_compute import AsyncComputeClient
 from prime_core import AsyncLogin
 from prime_local import PlatformProcess
 from prime_local.contract import load_contract

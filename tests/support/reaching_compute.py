@@ -18,7 +18,6 @@ from prime_compute import (
     SshKey,
     StoredSecret,
 )
-
 from prime_core import AsyncLogin
 from prime_local import PlatformProcess, RunTokens
 

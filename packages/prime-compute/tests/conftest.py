@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from environment import clean_environment as clean_environment
-from prime_compute import AsyncComputeClient, GpuOffer
 
+from prime_compute import AsyncComputeClient, GpuOffer
 from prime_local import LocalPlatform
 
 StartPlatform = Callable[..., Awaitable[LocalPlatform]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from prime_compute import (
     APIConnectionError,
     APIResponseError,
@@ -21,7 +22,6 @@ from prime_compute import (
     Whoami,
     effective_limits,
 )
-
 from prime_local import FaultRule, LocalPlatform
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExhFWFSkaWSzEan2yiepw ada@laptop"

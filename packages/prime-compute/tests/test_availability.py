@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from raw_server import RawServer, answer, raw
+
 from prime_compute import (
     APIResponseError,
     AsyncAPIClient,
@@ -19,8 +21,6 @@ from prime_compute import (
     ServerError,
     hourly_cost,
 )
-from raw_server import RawServer, answer, raw
-
 from prime_core.config import Config
 from prime_local import FaultRule, LocalPlatform
 

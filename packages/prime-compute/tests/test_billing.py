@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+
 from prime_compute import (
     AsyncComputeClient,
     ComputeClient,
@@ -16,7 +17,6 @@ from prime_compute import (
     PaymentRequiredError,
     PodRequest,
 )
-
 from prime_local import FaultRule, LocalPlatform, RunTokens
 
 if TYPE_CHECKING:

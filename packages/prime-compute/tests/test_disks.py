@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import ValidationError
+
 from prime_compute import (
     AsyncComputeClient,
     ConflictError,
@@ -20,8 +22,6 @@ from prime_compute import (
     NotFoundError,
     PodRequest,
 )
-from pydantic import ValidationError
-
 from prime_local import FaultRule, LocalPlatform
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from code_blocks import code_blocks
+from pydantic import BaseModel, ValidationError
+
 from prime_compute import (
     DiskOfferPage,
     GpuOffer,
@@ -19,7 +21,6 @@ from prime_compute import (
     ResourceSpec,
     StockStatus,
 )
-from pydantic import BaseModel, ValidationError
 
 SHARED = os.environ.get("PRIME_SHARED")
 SPECS = ("disk", "vcpu")

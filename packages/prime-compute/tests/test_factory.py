@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+
 from prime_compute import (
     APIResponseError,
     AsyncComputeClient,
@@ -19,7 +20,6 @@ from prime_compute import (
     known_sum,
 )
 from prime_compute.models import FactorySource
-
 from prime_local import FaultRule, LocalPlatform
 
 SOURCE = {"kind": "capacity", "status": "ok"}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+
 from prime_compute import (
     APIConnectionError,
     AsyncComputeClient,
@@ -22,7 +23,6 @@ from prime_compute import (
     ServerError,
 )
 from prime_compute.models.pod_requests import pod_body
-
 from prime_core.reaper import reaper
 from prime_local import FaultRule, LocalPlatform
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from prime_compute import (
     AsyncComputeClient,
     ComputeClient,
@@ -25,7 +26,6 @@ from prime_compute import (
     ServerError,
     SSHConnection,
 )
-
 from prime_local import FaultRule, LocalPlatform
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from prime_compute import DiskOffer, DiskRequest, GpuOffer, PodRequest
 from prime_compute.marks import carries, marked, new_mark
 from prime_compute.models.disk_requests import disk_body

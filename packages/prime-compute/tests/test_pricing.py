@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from prime_compute import (
     DiskOffer,
     GpuOffer,

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+
 from prime_compute import (
     AsyncComputeClient,
     DiskRequest,
@@ -17,7 +18,6 @@ from prime_compute import (
     PodWaitTimeoutError,
     ServerError,
 )
-
 from prime_core.reaper import reaper
 from prime_local import FaultRule, LocalPlatform
 

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
+
 from prime_compute import (
     APIError,
     AsyncComputeClient,
@@ -19,8 +21,6 @@ from prime_compute import (
     ServerError,
 )
 from prime_compute.models import SecretRequest
-from pydantic import SecretStr
-
 from prime_local import FaultRule, LocalPlatform
 
 VALUE = 'hunter2 "quoted"\nläßt'

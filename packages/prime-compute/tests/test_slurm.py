@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from prime_compute import (
     APIConnectionError,
     APIError,
@@ -24,7 +25,6 @@ from prime_compute import (
     SlurmWaitTimeoutError,
 )
 from prime_compute.models import SlurmCluster
-
 from prime_local import Assumptions, FaultRule, LocalPlatform
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from prime_compute import SSHConnection
 from prime_compute.ssh import parse_ssh_connections
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import unhurried
+
 from prime_train.configs.composition import compose, merged, parse_override
 from prime_train.configs.values import KeyPath, Table, Value, look_up
 from prime_train.errors import InvalidConfigError

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from prime_train.configs.loading import load_config
-from prime_train.configs.payload import build_payload_from_toml, build_request
-from prime_train.configs.secrets import RunSecrets, read_secrets
-from prime_train.errors import InvalidConfigError
-from prime_train.models.dispatch import CreateRunRequest
 
 from prime_core.models import encode_request
 from prime_core.secret import Secret
 from prime_local.contract.document import load_contract
 from prime_local.contract.validation import ContractChecks
+from prime_train.configs.loading import load_config
+from prime_train.configs.payload import build_payload_from_toml, build_request
+from prime_train.configs.secrets import RunSecrets, read_secrets
+from prime_train.errors import InvalidConfigError
+from prime_train.models.dispatch import CreateRunRequest
 
 TOML = """\
 name = "reverse"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import unhurried
+
 from prime_train.configs.positions import find_lines, split_key
 from prime_train.configs.toml import TomlError, parse_toml
 from prime_train.configs.values import KeyPath, Table, Value

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from code_blocks import python_blocks
+
 from prime_train import CreateRunRequest, RunEstimate
 
 README = Path(__file__).resolve().parent.parent / "README.md"

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
 from prime_train.configs.loading import TrainConfig, load_config
 from prime_train.configs.payload import build_request
 from prime_train.errors import ConfigIssue, InvalidConfigError

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from pydantic import BaseModel
+
 from prime_train.configs.inheritance import eval_sources, train_sources
 from prime_train.configs.loading import TrainConfig, load_config
 from prime_train.configs.sections.base import Section
 from prime_train.configs.sections.rl import RLConfig
 from prime_train.configs.sections.sft import SFTConfig
 from prime_train.errors import ConfigIssue, InvalidConfigError
-from pydantic import BaseModel
 
 
 def messages(config: TrainConfig) -> dict[str, str]:

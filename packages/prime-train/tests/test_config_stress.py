@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import unhurried
+
+from prime_core.models import encode_request
 from prime_train.configs.composition import ConfigSource
 from prime_train.configs.estimates import estimate
 from prime_train.configs.loading import TrainConfig, load_config
 from prime_train.configs.payload import build_request
 from prime_train.configs.values import KeyPath, Table, Value
 from prime_train.errors import InvalidConfigError
-
-from prime_core.models import encode_request
 
 WHOLE: Table = {
     "name": "whole",

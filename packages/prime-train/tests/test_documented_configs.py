@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 from code_blocks import code_blocks
+
 from prime_train.configs.composition import ConfigSource, compose
 from prime_train.configs.loading import Mode, TrainConfig, load_config
 from prime_train.configs.payload import build_payload_from_toml

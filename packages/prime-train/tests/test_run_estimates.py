@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import unhurried
+
 from prime_train.configs.estimates import ByteRange, checkpoint_need, estimate
 from prime_train.configs.loading import load_config
 from prime_train.configs.sections.training import Checkpoints

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import unhurried
-from prime_train.configs.secrets import RunSecrets, read_secrets
-from prime_train.errors import InvalidConfigError
 
 from prime_core.secret import Secret
+from prime_train.configs.secrets import RunSecrets, read_secrets
+from prime_train.errors import InvalidConfigError
 
 NAME = st.from_regex(re.compile(r"[A-Z_][A-Z0-9_]{0,8}", re.ASCII), fullmatch=True).filter(
     lambda name: name not in ("HF_TOKEN", "WANDB_API_KEY", "PRIME_API_KEY")
