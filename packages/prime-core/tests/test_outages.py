@@ -11,6 +11,7 @@ from raw_server import RawServer, answer, closed_port
 from rows import CREATE, POKE, READ
 from transports import Connect
 
+from prime_core.decoding import read_object
 from prime_core.errors import APIConnectionError, APIError, ServerError
 from prime_core.outages import HostHealth
 from prime_core.transport import AsyncTransport
@@ -195,6 +196,37 @@ async def test_probes_come_one_by_one_and_slow_down_to_a_second() -> None:
     gaps = [after - before for before, after in zip([started, *turns], turns, strict=False)]
     assert 3 <= len(turns) <= 7
     assert all(gap >= 0.045 for gap in gaps)
+
+
+@pytest.mark.parametrize("attempts", [2, 4])
+async def test_attempts_that_the_caller_limits_are_counted_while_the_host_is_down(
+    server: RawServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    monkeypatch.setattr("prime_core.retries.COUNTED_BASE_DELAY", 0.01)
+    transport = connect()
+    await transport.request(READ)
+    server.steps = [answer(503, b"down")]
+    with pytest.raises(ServerError):
+        await transport.request(READ)  # from here on the host is down
+    before = len(server.requests)
+    call = transport.prepare(CREATE, read_object, body=b"{}", key="k", timeout=20.0)
+    call.max_attempts = attempts
+    with pytest.raises(ServerError):
+        await transport.perform(call)
+    assert len(server.requests) - before == call.attempts == attempts
+
+
+async def test_a_call_without_a_limit_of_time_does_not_ask_for_ever(
+    server: RawServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prime_core.retries.MOST_PROBES", 4)
+    monkeypatch.setattr("prime_core.outages.LONGEST_PROBE_DELAY", 0.1)
+    transport = connect()
+    await transport.request(READ)
+    server.steps = [answer(503, b"down")]
+    with pytest.raises(ServerError):
+        await transport.perform(transport.prepare(READ, read_object, idle=5.0))
+    assert len(server.requests) < 12
 
 
 async def test_a_waiter_that_is_cancelled_with_its_turn_passes_it_on() -> None:

@@ -18,7 +18,10 @@ logger = logging.getLogger("prime_core")
 
 MAX_ATTEMPTS = 3
 BASE_DELAY = 0.1
+COUNTED_BASE_DELAY = 0.25
 LONGEST_DELAY = 20.0
+# How often a call without a limit of time asks whether a host that is down is back: once a second.
+MOST_PROBES = 60
 THROTTLE_BASE_DELAY = 1.0
 THROTTLE_JITTER = 0.25
 LOG_INTERVAL = 30.0
@@ -34,6 +37,14 @@ def may_repeat(operation: Operation, outcome: Outcome) -> bool:
 def transient_delay(retry: int) -> float:
     """Seconds to wait before the n-th retry: full jitter over 0.1·2ⁿ, at most 20 s."""
     return random.uniform(0, min(LONGEST_DELAY, BASE_DELAY * 2**retry))
+
+
+def counted_delay(retry: int) -> float:
+    """Seconds before the n-th retry of a call whose attempts the caller has limited.
+
+    Longer than usual: so few attempts should outlast a short outage.
+    """
+    return min(LONGEST_DELAY, COUNTED_BASE_DELAY * 2**retry) * random.uniform(0.5, 1.0)
 
 
 class RetryQuota:
@@ -82,8 +93,11 @@ class ThrottleLog:
 class Retries:
     """The retry budgets of one failed call.
 
-    ``max_attempts`` is what the caller allows: waits that the platform asks for, or for a host
-    that is down, are not counted, but 1 means once.
+    Attributes:
+        max_attempts: how often it is sent at most. Waits that the platform asks for are not
+            counted; nor, unless ``counted``, those for a host that is down. 1 means once.
+        counted: whether the caller has chosen that number.
+        limited: whether the call has a limit of time of its own.
     """
 
     operation: Operation
@@ -91,7 +105,10 @@ class Retries:
     log: ThrottleLog
     max_throttle_wait: float
     max_attempts: int = MAX_ATTEMPTS
+    counted: bool = False
+    limited: bool = True
     transient: int = 0
+    probes: int = 0
     throttles: int = 0
     unnamed_throttles: int = 0
     spent: int = 0
@@ -119,13 +136,19 @@ class Retries:
         self.judged = failure
         if failure.throttled:
             return self._grant_throttled(failure, scope, throttled)
-        if health.down:
-            return left > 0
+        # What the caller counts is what was sent, whether the host is down or not.
+        counts = self.counted and failure.outcome is Outcome.AMBIGUOUS
+        if health.down and not counts:
+            self.probes += 1
+            return left > 0 and (self.limited or self.probes <= MOST_PROBES)
         if self.transient + 1 >= self.max_attempts:
             return False
         self.transient += 1
-        self.delay = transient_delay(self.transient)
-        return self.delay < left and self._pay(RetryQuota.TRANSIENT)
+        if counts:
+            self.delay = counted_delay(self.transient)
+        else:
+            self.delay = transient_delay(self.transient)
+        return self.delay < left and (health.down or self._pay(RetryQuota.TRANSIENT))
 
     def _grant_throttled(self, failure: Failure, scope: Scope, throttled: float) -> bool:
         self.log.count += 1

@@ -332,6 +332,8 @@ class AsyncTransport:
             self._throttle_log,
             self.settings.max_throttle_wait,
             call.max_attempts or MAX_ATTEMPTS,
+            counted=call.max_attempts is not None,
+            limited=call.timeout is not None,
         )
         first: Failure | None = failure
 
