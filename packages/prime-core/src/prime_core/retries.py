@@ -44,7 +44,8 @@ def counted_delay(retry: int) -> float:
 
     Longer than usual: so few attempts should outlast a short outage.
     """
-    return min(LONGEST_DELAY, COUNTED_BASE_DELAY * 2**retry) * random.uniform(0.5, 1.0)
+    longest = min(LONGEST_DELAY, COUNTED_BASE_DELAY * 2**retry)
+    return random.uniform(longest / 2, longest)
 
 
 class RetryQuota:
