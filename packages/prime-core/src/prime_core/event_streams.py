@@ -35,6 +35,10 @@ class EventStream(Generic[M]):
         stream: the answer; it is closed at the end, whatever that is.
         model: what an event holds; it keeps fields that it does not know.
         complete: whether the stream may end without ``[DONE]``, asked when it does.
+
+    Attributes:
+        whole: whether the answer is one JSON object in place of a stream.
+        ended: whether the end has come; False for a stream that was left or broke.
     """
 
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
@@ -45,6 +49,8 @@ class EventStream(Generic[M]):
         self._events: deque[ServerSentEvent] = deque()
         self._received_all = False
         self._open = True
+        self.whole = stream.content_type == "application/json"
+        self.ended = False
 
     @property
     def inference_id(self) -> str | None:
@@ -61,12 +67,14 @@ class EventStream(Generic[M]):
             if self._events:
                 event = self._events.popleft()
                 if (data := event.data).strip() == DONE:
+                    self.ended = True
                     self.close()
                 elif data and not data.isspace():
                     return self._read(event)
             elif self._received_all:
+                self.ended = self._complete()
                 self.close()
-                if not self._complete():
+                if not self.ended:
                     raise self._cut()
             else:
                 await self._receive_more()
@@ -80,7 +88,7 @@ class EventStream(Generic[M]):
 
     async def _receive_more(self) -> None:
         try:
-            if self._stream.content_type == "application/json":
+            if self.whole:
                 await self._receive_whole()
             else:
                 await self._receive_piece()

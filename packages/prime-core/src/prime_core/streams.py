@@ -107,6 +107,11 @@ class OpenStream:
             self._release = None
             self._response.close()
 
+    def close_from_anywhere(self) -> None:
+        """Closes it from any thread, soon."""
+        with contextlib.suppress(RuntimeError):  # its loop is closed, and the connection with it
+            self._loop.call_soon_threadsafe(self.close)
+
     def __del__(self) -> None:
         release = getattr(self, "_release", None)
         if release is None:

@@ -7,6 +7,8 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
+from prime_inference._async.chat import AsyncChat
+from prime_inference._async.models import AsyncModels
 from prime_inference._async.resource import AsyncInferenceResource
 
 __all__ = ["AsyncInferenceClient"]
@@ -32,6 +34,16 @@ class AsyncInferenceClient(AsyncInferenceResource):
             raise ValueError("pass api_key or client, not both")
         super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
         self._client._share(self)
+
+    @property
+    def models(self) -> AsyncModels:
+        """The catalogue of models."""
+        return AsyncModels(self._transport)
+
+    @property
+    def chat(self) -> AsyncChat:
+        """Chats: ``chat.completions.create`` completes one."""
+        return AsyncChat(self._transport)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)

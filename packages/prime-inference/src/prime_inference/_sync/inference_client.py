@@ -10,6 +10,8 @@ from typing_extensions import Self
 from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 from prime_inference._async.inference_client import AsyncInferenceClient
+from prime_inference._sync.chat import Chat
+from prime_inference._sync.models import Models
 from prime_inference._sync.resource import InferenceResource
 
 __all__ = ["InferenceClient"]
@@ -32,6 +34,16 @@ class InferenceClient(InferenceResource):
         self._async = AsyncInferenceClient(
             api_key, client=None if client is None else unwrap(client)
         )
+
+    @property
+    def models(self) -> Models:
+        """The catalogue of models."""
+        return Models._wrap(self._async.models)
+
+    @property
+    def chat(self) -> Chat:
+        """Chats: ``chat.completions.create`` completes one."""
+        return Chat._wrap(self._async.chat)
 
     def __enter__(self) -> Self:
         enter(self._async)
