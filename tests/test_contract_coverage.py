@@ -122,8 +122,6 @@ TO_COME = {
     "create_environment_variable",
     "update_environment_variable",
     "delete_environment_variable",
-    "create_inference_evaluation",
-    "create_inference_evaluation_v4",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from prime_core.models import RequestBody, encode_request
 from prime_inference.models import ChatCompletionRequest
 
-__all__ = ["encode_chat", "encode_object"]
+__all__ = ["PATIENCE", "encode_chat", "encode_json"]
+
+# Seconds for an answer: models that think can take minutes before they say a word.
+PATIENCE = 600.0
 
 
 def encode_chat(request: ChatCompletionRequest) -> bytes:
@@ -22,16 +23,16 @@ def encode_chat(request: ChatCompletionRequest) -> bytes:
     body = encode_request(request, exclude={"extra_body", *extra})
     if not extra:
         return body
-    rest = encode_object("extra_body", extra)[1:]
+    rest = encode_json("extra_body", extra)[1:]
     return RequestBody((body[:-1] + b"," if len(body) > 2 else b"{") + rest)
 
 
-def encode_object(name: str, value: Mapping[str, Any]) -> bytes:
-    """An object of the caller's as JSON.
+def encode_json(name: str, value: object) -> bytes:
+    """Something of the caller's as JSON.
 
     Args:
         name: what to call it in errors.
-        value: the object.
+        value: what to encode.
 
     Raises:
         ValueError: it holds what JSON has no form for.

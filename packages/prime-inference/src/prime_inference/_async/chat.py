@@ -13,7 +13,7 @@ from prime_core.streams import OpenStream
 from prime_core.sync import when_received
 from prime_core.transport import AsyncTransport
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
-from prime_inference.encoding import encode_chat
+from prime_inference.encoding import PATIENCE, encode_chat
 from prime_inference.errors import naming_models
 from prime_inference.models import (
     ChatCompletion,
@@ -24,8 +24,6 @@ from prime_inference.operations import CREATE_CHAT_COMPLETION
 
 __all__ = ["AsyncChat", "AsyncChatCompletions"]
 
-# Models that think can take minutes before they say a word.
-PATIENCE = 600.0
 _REPEATABLE = replace(CREATE_CHAT_COMPLETION, safety="safe")
 
 

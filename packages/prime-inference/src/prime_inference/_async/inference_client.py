@@ -8,6 +8,7 @@ from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_inference._async.chat import AsyncChat
+from prime_inference._async.evaluations import AsyncEvaluations
 from prime_inference._async.models import AsyncModels
 from prime_inference._async.resource import AsyncInferenceResource
 
@@ -44,6 +45,11 @@ class AsyncInferenceClient(AsyncInferenceResource):
     def chat(self) -> AsyncChat:
         """Chats: ``chat.completions.create`` completes one."""
         return AsyncChat(self._transport)
+
+    @property
+    def evaluations(self) -> AsyncEvaluations:
+        """Typed questions to evaluation models."""
+        return AsyncEvaluations(self._transport)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)

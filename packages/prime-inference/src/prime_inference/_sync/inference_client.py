@@ -11,6 +11,7 @@ from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 from prime_inference._async.inference_client import AsyncInferenceClient
 from prime_inference._sync.chat import Chat
+from prime_inference._sync.evaluations import Evaluations
 from prime_inference._sync.models import Models
 from prime_inference._sync.resource import InferenceResource
 
@@ -44,6 +45,11 @@ class InferenceClient(InferenceResource):
     def chat(self) -> Chat:
         """Chats: ``chat.completions.create`` completes one."""
         return Chat._wrap(self._async.chat)
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Typed questions to evaluation models."""
+        return Evaluations._wrap(self._async.evaluations)
 
     def __enter__(self) -> Self:
         enter(self._async)
