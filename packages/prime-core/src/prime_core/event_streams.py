@@ -38,6 +38,7 @@ class EventStream(Generic[M]):
 
     Attributes:
         whole: whether the answer is one JSON object in place of a stream.
+        open: whether more may come.
         ended: whether the end has come; False for a stream that was left or broke.
     """
 
@@ -48,7 +49,7 @@ class EventStream(Generic[M]):
         self._parser = EventParser()
         self._events: deque[ServerSentEvent] = deque()
         self._received_all = False
-        self._open = True
+        self.open = True
         self.whole = stream.content_type == "application/json"
         self.ended = False
 
@@ -63,50 +64,75 @@ class EventStream(Generic[M]):
         Raises:
             APIError: the stream holds an error, broke, was cut short or stood still too long.
         """
-        while self._open:
-            if self._events:
-                event = self._events.popleft()
-                if (data := event.data).strip() == DONE:
-                    self.ended = True
-                    self.close()
-                elif data and not data.isspace():
-                    return self._read(event)
-            elif self._received_all:
-                self.ended = self._complete()
-                self.close()
-                if not self.ended:
-                    raise self._cut()
-            else:
-                await self._receive_more()
+        while self.open:
+            item = self.take()
+            if item is not None:
+                return item
+            await self.receive()
         raise StopAsyncIteration
 
-    def close(self) -> None:
-        """Ends it; the connection is closed at once, unless all has been received."""
-        self._open = False
-        self._events.clear()
-        self._stream.close()
+    def take(self) -> M | None:
+        """The next item of those that have been received; None when there is none.
 
-    async def _receive_more(self) -> None:
+        With `receive` it does what iterating does, for who reads more than a few and has no
+        time for an await an item.
+
+        Raises:
+            APIError: the stream holds an error.
+        """
+        while self._events:
+            event = self._events.popleft()
+            if event.data.startswith("{"):
+                return self._read(event)
+            text = event.data.strip()
+            if text == DONE:
+                self.ended = True
+                self.close()
+            elif text:
+                return self._read(event)
+        return None
+
+    async def receive(self) -> None:
+        """Waits for more to arrive, or for the end: then it is no longer `open`.
+
+        Raises:
+            APIError: the stream broke, was cut short or stood still too long.
+        """
+        if not self.open:
+            return
+        if self._received_all:
+            self.ended = self._complete()
+            self.close()
+            if not self.ended:
+                raise self._failed(APIResponseError("The stream was cut short."), ambiguous=True)
+            return
         try:
             if self.whole:
                 await self._receive_whole()
-            else:
-                await self._receive_piece()
+                return
+            piece = await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._received_all = True
+            self._add_last(self._parser.finish())
+            return
         except BaseException:  # a cancellation, too
             self.close()
             raise
+        try:
+            self._events.extend(self._parser.feed(piece))
+        except APIError as error:
+            raise self._failed(error, ambiguous=True) from None
 
-    async def _receive_piece(self) -> None:
-        async for piece in self._stream:
-            try:
-                self._events.extend(self._parser.feed(piece))
-            except APIError as error:
-                raise self._failed(error, ambiguous=True) from None
-            return
-        self._received_all = True
-        last = self._parser.finish()
-        if last is not None and (last.data.strip() == DONE or _is_json(last.data)):
-            self._events.append(last)
+    def _add_last(self, event: ServerSentEvent | None) -> None:
+        """Takes an event that the input broke off in, if it is whole all the same."""
+        if event is not None and (event.data.strip() == DONE or _is_json(event.data)):
+            self._events.append(event)
+
+    def close(self) -> None:
+        """Ends it; the connection is closed at once, unless all has been received."""
+        self.open = False
+        self._events.clear()
+        self._stream.close()
 
     async def _receive_whole(self) -> None:
         pieces: list[bytes] = []
@@ -128,9 +154,6 @@ class EventStream(Generic[M]):
             start = json.dumps(self._stream.redacted(event.data[:SHOWN]))
             error = APIResponseError(f"The stream holds an event that can't be read: {start}")
         raise self._failed(error, ambiguous=True)
-
-    def _cut(self) -> APIError:
-        return self._failed(APIResponseError("The stream was cut short."), ambiguous=True)
 
     def _failed(self, error: APIError, *, ambiguous: bool = False) -> APIError:
         self.close()

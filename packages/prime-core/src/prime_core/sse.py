@@ -39,6 +39,7 @@ class EventParser:
         self._data: list[bytes] = []
         self._type = b""
         self._size = 0  # bytes of the event that has no end yet
+        self._clean = False  # whether the next byte begins an event, as nearly always
 
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
         """Takes the next bytes and returns the events that they complete.
@@ -46,6 +47,15 @@ class EventParser:
         Raises:
             APIResponseError: an event is larger than 64 MiB.
         """
+        if self._clean and piece.endswith(b"\n\n") and b"\r" not in piece:
+            return self._take_blocks(piece[:-2], [])
+        events = self._take_piece(piece)
+        self._clean = not (
+            self._size or self._data or self._type or self._after_cr or self._start is not None
+        )
+        return events
+
+    def _take_piece(self, piece: bytes) -> list[ServerSentEvent]:
         if self._start is not None:
             piece = self._begin(piece)
         if self._after_cr and piece:
@@ -102,7 +112,9 @@ class EventParser:
         self._start = None
         return piece.removeprefix(codecs.BOM_UTF8)
 
-    def _take_blocks(self, blocks: bytes, events: list[ServerSentEvent]) -> None:
+    def _take_blocks(
+        self, blocks: bytes, events: list[ServerSentEvent]
+    ) -> list[ServerSentEvent]:
         """Takes whole events; nearly all are one line of data, which needs no more than this."""
         for block in blocks.split(b"\n\n"):
             if block.startswith(b"data:") and b"\n" not in block:
@@ -112,6 +124,7 @@ class EventParser:
                 for line in block.split(b"\n"):
                     self._take(line, events)
                 self._take(b"", events)
+        return events
 
     def _take(self, line: bytes, events: list[ServerSentEvent]) -> None:
         if not line:

@@ -50,15 +50,16 @@ class AsyncChatCompletionStream:
         await self.aclose()
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
+        events = self._events
         try:
-            while True:
-                try:
-                    chunk = await self.__anext__()
-                except StopAsyncIteration:
-                    return
-                yield chunk
+            while events.open:
+                chunk = events.take()
+                if chunk is None:
+                    await events.receive()
+                else:
+                    yield self._taken(chunk)
         finally:
-            self._events.close()
+            events.close()
 
     async def __anext__(self) -> ChatCompletionChunk:
         """The next chunk.
@@ -67,7 +68,9 @@ class AsyncChatCompletionStream:
             APIError: the stream holds an error, broke, was cut short, or nothing came for
                 ``idle_timeout``. What came before it remains valid.
         """
-        chunk = await self._events.__anext__()
+        return self._taken(await self._events.__anext__())
+
+    def _taken(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
         if self._events.whole:
             chunk = from_whole(chunk)
         self._assembler.add(chunk)
