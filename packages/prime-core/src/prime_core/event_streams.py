@@ -44,7 +44,9 @@ class EventStream(Generic[M]):
 
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
         self._stream = stream
-        self._model = model
+        model.model_rebuild()  # it is built when first needed
+        # What `model_validate_json` calls, which costs a fifth of the reading by itself.
+        self._validate = model.__pydantic_validator__.validate_json
         self._complete = complete
         self._parser = EventParser()
         self._events: deque[ServerSentEvent] = deque()
@@ -149,7 +151,8 @@ class EventStream(Generic[M]):
         if event.type == "error" or ('"error"' in event.data and _has_error(event.data)):
             raise self._failed(error_in_stream(self._stream.redacted(event.data)))
         try:
-            return self._model.model_validate_json(event.data)
+            item: M = self._validate(event.data)
+            return item
         except InvalidData:
             start = json.dumps(self._stream.redacted(event.data[:SHOWN]))
             error = APIResponseError(f"The stream holds an event that can't be read: {start}")

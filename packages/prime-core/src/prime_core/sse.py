@@ -48,6 +48,8 @@ class EventParser:
             APIResponseError: an event is larger than 64 MiB.
         """
         if self._clean and piece.endswith(b"\n\n") and b"\r" not in piece:
+            if piece.startswith(b"data: ") and piece.find(b"\n") == len(piece) - 2:
+                return [ServerSentEvent(piece[6:-2].decode("utf-8", "replace"))]
             return self._take_blocks(piece[:-2], [])
         events = self._take_piece(piece)
         self._clean = not (

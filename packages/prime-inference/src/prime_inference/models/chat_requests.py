@@ -19,7 +19,7 @@ Message: TypeAlias = Mapping[str, Any] | ChatCompletionMessage
 class ChatOptions(TypedDict, total=False):
     """How a completion is made. What a model takes depends on the model.
 
-    `ChatCompletionRequest` explains them. A value that is `None` is not sent.
+    `ChatCompletionRequest` explains the keys. A value that is `None` is not sent.
     """
 
     temperature: float | None
@@ -58,7 +58,10 @@ class ChatOptions(TypedDict, total=False):
 
 
 class ChatRequest(ChatOptions, total=False):
-    """A whole request as a dict: what ``create`` of chat completions takes."""
+    """A whole request as a dict: what ``create`` of chat completions takes.
+
+    `ChatCompletionRequest` explains the keys.
+    """
 
     model: Required[str]
     messages: Required[Sequence[Message]]
