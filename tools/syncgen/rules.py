@@ -117,6 +117,7 @@ RULES = Rules(
         "prime_inference.AsyncChat": "InferenceClient.chat",
         "prime_inference.AsyncChatCompletions": "InferenceClient.chat",
         "prime_inference.AsyncChatCompletionStream": "create with stream=True",
+        "prime_inference.AsyncCompletionMap": "InferenceClient.map_completions",
         "prime_inference.AsyncEvaluations": "InferenceClient.evaluations",
         "prime_inference.AsyncInferenceResource": "InferenceClient",
         "prime_inference.AsyncModels": "InferenceClient.models",

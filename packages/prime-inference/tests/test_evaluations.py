@@ -172,10 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         ({"questions": {id: {"type": "boolean"}}}, r"^questions: an id")
         for id in ("", "a" * 101, "a b", "a:b", "a/b", "é", "a\n", 1)
     ],
-    *[
-        ({"questions": {"tone": {"type": kind}}}, r"^questions\.tone\.type is")
-        for kind in NO_TYPES
-    ],
+    *[({"questions": {"tone": {"type": kind}}}, r"^questions\.tone\.type is") for kind in NO_TYPES],
     ({"questions": {"tone": "boolean"}}, r"^questions\.tone is a question"),
     ({"questions": boolean({"yes": "x"})}, r"^questions\.tone\.criteria holds 'true'"),
     ({"questions": boolean([])}, r"^questions\.tone\.criteria is an object"),

@@ -114,9 +114,7 @@ class EventParser:
         self._start = None
         return piece.removeprefix(codecs.BOM_UTF8)
 
-    def _take_blocks(
-        self, blocks: bytes, events: list[ServerSentEvent]
-    ) -> list[ServerSentEvent]:
+    def _take_blocks(self, blocks: bytes, events: list[ServerSentEvent]) -> list[ServerSentEvent]:
         """Takes whole events; nearly all are one line of data, which needs no more than this."""
         for block in blocks.split(b"\n\n"):
             if block.startswith(b"data:") and b"\n" not in block:

@@ -348,6 +348,9 @@ class AsyncTransport:
             return await attempt(call, state)
 
         def granted(result: T | Failure) -> bool:
+            if isinstance(result, Failure) and result.throttled and not call.patient:
+                self._throttle_log.count += 1
+                return False
             return (
                 isinstance(result, Failure)
                 and not call.spent

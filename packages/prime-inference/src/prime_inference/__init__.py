@@ -27,16 +27,21 @@ if TYPE_CHECKING:
     from prime_inference._async.chat_streams import (
         AsyncChatCompletionStream as AsyncChatCompletionStream,
     )
+    from prime_inference._async.completion_map import AsyncCompletionMap as AsyncCompletionMap
     from prime_inference._async.evaluations import AsyncEvaluations as AsyncEvaluations
     from prime_inference._async.inference_client import AsyncInferenceClient as AsyncInferenceClient
     from prime_inference._async.models import AsyncModels as AsyncModels
     from prime_inference._sync.chat import Chat as Chat
     from prime_inference._sync.chat import ChatCompletions as ChatCompletions
     from prime_inference._sync.chat_streams import ChatCompletionStream as ChatCompletionStream
+    from prime_inference._sync.completion_map import CompletionMap as CompletionMap
     from prime_inference._sync.evaluations import Evaluations as Evaluations
     from prime_inference._sync.inference_client import InferenceClient as InferenceClient
     from prime_inference._sync.models import Models as Models
+    from prime_inference.completion_results import CompletionResult as CompletionResult
+    from prime_inference.completion_results import CompletionTotals as CompletionTotals
     from prime_inference.errors import ModelNotFoundError as ModelNotFoundError
+    from prime_inference.errors import ResultFileError as ResultFileError
     from prime_inference.models import BooleanAnswer as BooleanAnswer
     from prime_inference.models import BooleanQuestion as BooleanQuestion
     from prime_inference.models import ChatCompletion as ChatCompletion
@@ -84,6 +89,7 @@ _EXPORTS = {
     "AsyncChat": "prime_inference._async.chat",
     "AsyncChatCompletionStream": "prime_inference._async.chat_streams",
     "AsyncChatCompletions": "prime_inference._async.chat",
+    "AsyncCompletionMap": "prime_inference._async.completion_map",
     "AsyncEvaluations": "prime_inference._async.evaluations",
     "AsyncInferenceClient": "prime_inference._async.inference_client",
     "AsyncModels": "prime_inference._async.models",
@@ -105,7 +111,10 @@ _EXPORTS = {
     "ChoiceLogprobs": "prime_inference.models",
     "ChoiceQuestion": "prime_inference.models",
     "ChunkChoice": "prime_inference.models",
+    "CompletionMap": "prime_inference._sync.completion_map",
+    "CompletionResult": "prime_inference.completion_results",
     "CompletionTokensDetails": "prime_inference.models",
+    "CompletionTotals": "prime_inference.completion_results",
     "CompletionUsage": "prime_inference.models",
     "Config": "prime_core.config",
     "ConfigurationError": "prime_core.errors",
@@ -131,6 +140,7 @@ _EXPORTS = {
     "PromptTokensDetails": "prime_inference.models",
     "QuotaExceededError": "prime_core.errors",
     "RateLimitError": "prime_core.errors",
+    "ResultFileError": "prime_inference.errors",
     "Rounding": "prime_inference.models",
     "ScoreAnswer": "prime_inference.models",
     "ScoreQuestion": "prime_inference.models",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prime_core.errors import BadRequestError, NotFoundError, ValidationError, rebuilt
+from prime_core.errors import BadRequestError, NotFoundError, PrimeError, ValidationError, rebuilt
 
-__all__ = ["ModelNotFoundError", "naming_models"]
+__all__ = ["ModelNotFoundError", "ResultFileError", "naming_models"]
 
 _CODES = frozenset({"model_not_found", "not_found_error"})
 
@@ -18,6 +18,10 @@ class ModelNotFoundError(NotFoundError):
     The catalogue, ``client.models.list()``, tells which there are; some that it lists may be
     withdrawn all the same.
     """
+
+
+class ResultFileError(PrimeError, OSError):
+    """The file of results can't be used: it can't be read or written, or is something else."""
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, overload
 
 from typing_extensions import Unpack
 
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
+from prime_core.operations import Operation
 from prime_core.streams import OpenStream
 from prime_core.sync import when_received
 from prime_core.transport import AsyncTransport
@@ -20,11 +20,9 @@ from prime_inference.models import (
     ChatCompletionRequest,
     ChatRequest,
 )
-from prime_inference.operations import CREATE_CHAT_COMPLETION
+from prime_inference.routes import chat_operation
 
 __all__ = ["AsyncChat", "AsyncChatCompletions"]
-
-_REPEATABLE = replace(CREATE_CHAT_COMPLETION, safety="safe")
 
 
 class AsyncChatCompletions:
@@ -117,7 +115,7 @@ class AsyncChatCompletions:
         elif idle_timeout is not None:
             raise ValueError("idle_timeout is for streams; pass timeout")
         body = encode_chat(checked)
-        operation = _REPEATABLE if retry_ambiguous else CREATE_CHAT_COMPLETION
+        operation = chat_operation(retry_ambiguous=retry_ambiguous)
         if stream:
             opening: Call[OpenStream] = self._transport.prepare(
                 operation,
@@ -132,6 +130,18 @@ class AsyncChatCompletions:
                 opened = await self._transport.perform(opening)
             when_received(_keep, opened.close_from_anywhere)
             return AsyncChatCompletionStream(opened)
+        return await self._complete(operation, body, team_id, timeout)
+
+    async def _complete(
+        self,
+        operation: Operation,
+        body: bytes,
+        team_id: str | None,
+        timeout: float | None,
+        *,
+        patient: bool = True,
+    ) -> ChatCompletion:
+        """Sends a request that is encoded; without ``patient`` a rate limit's refusal is raised."""
         call: Call[ChatCompletion] = self._transport.prepare(
             operation,
             model_reader(ChatCompletion),
@@ -139,6 +149,7 @@ class AsyncChatCompletions:
             team=team_id,
             timeout=PATIENCE if timeout is None else timeout,
         )
+        call.patient = patient
         with naming_models():
             completion = await self._transport.perform(call)
         completion.inference_id = call.inference_id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from prime_core.calls import Call
@@ -15,10 +14,7 @@ from prime_inference.errors import naming_models
 from prime_inference.evaluation_requests import encode_evaluation
 from prime_inference.images import Image, data_urls
 from prime_inference.models import EvaluationResponse, JSONText, Question
-from prime_inference.operations import (
-    CREATE_INFERENCE_EVALUATION,
-    CREATE_INFERENCE_EVALUATION_V4,
-)
+from prime_inference.routes import evaluation_operation
 
 __all__ = ["AsyncEvaluations"]
 
@@ -89,13 +85,10 @@ class AsyncEvaluations:
         """
         urls = await asyncio.to_thread(data_urls, images) if images else []
         body = encode_evaluation(model, state, questions, urls, provider_options)
-        operation = CREATE_INFERENCE_EVALUATION
-        if gateway_protocol:
-            operation = CREATE_INFERENCE_EVALUATION_V4
-        if retry_ambiguous:
-            operation = replace(operation, safety="safe")
         call: Call[EvaluationResponse] = self._transport.prepare(
-            operation,
+            evaluation_operation(
+                gateway_protocol=gateway_protocol, retry_ambiguous=retry_ambiguous
+            ),
             model_reader(EvaluationResponse),
             body=body,
             team=team_id,
