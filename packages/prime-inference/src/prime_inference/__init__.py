@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from prime_inference.models import ToolCallDelta as ToolCallDelta
     from prime_inference.models import TopLogprob as TopLogprob
     from prime_inference.models import UnknownAnswer as UnknownAnswer
+    from prime_inference.openai_clients import async_openai_client as async_openai_client
+    from prime_inference.openai_clients import openai_client as openai_client
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -153,6 +155,8 @@ _EXPORTS = {
     "UnauthorizedError": "prime_core.errors",
     "UnknownAnswer": "prime_inference.models",
     "ValidationError": "prime_core.errors",
+    "async_openai_client": "prime_inference.openai_clients",
+    "openai_client": "prime_inference.openai_clients",
 }
 
 __all__ = sorted(_EXPORTS)
