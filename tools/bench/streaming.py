@@ -9,10 +9,10 @@ import sys
 from typing import Protocol
 
 import aiohttp
-from prime_inference import AsyncAPIClient, AsyncInferenceClient, Config
 
 from bench.sides import KEY
 from bench.workers import Answer, Stopwatch, answer_questions
+from prime_inference import AsyncAPIClient, AsyncInferenceClient, Config
 
 MODEL = "z-ai/glm-5.3"
 QUESTION = {"role": "user", "content": "What is a mutex?"}

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from environment import clean_environment as clean_environment
-from prime_inference import APIClient, AsyncInferenceClient, InferenceClient
 from raw_server import RawServer
 from rows import KEY
 
 from prime_core import AsyncAPIClient, Config
+from prime_inference import APIClient, AsyncInferenceClient, InferenceClient
 
 
 @pytest.fixture(autouse=True)

@@ -6,15 +6,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from raw_server import RawServer, answer
+
+from prime_core import AsyncAPIClient, Config
 from prime_inference import (
     AsyncInferenceClient,
     InferenceClient,
     ModelNotFoundError,
     PaymentRequiredError,
 )
-from raw_server import RawServer, answer
-
-from prime_core import AsyncAPIClient, Config
 
 MODEL: dict[str, Any] = {
     "id": "z-ai/glm-5.3",

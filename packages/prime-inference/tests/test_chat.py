@@ -8,6 +8,8 @@ import math
 from typing import Any, TypedDict
 
 import pytest
+from raw_server import RawServer, answer, hang_up, reset, silence
+
 from prime_inference import (
     APIConnectionError,
     APIError,
@@ -23,7 +25,6 @@ from prime_inference import (
     RateLimitError,
     ServerError,
 )
-from raw_server import RawServer, answer, hang_up, reset, silence
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 

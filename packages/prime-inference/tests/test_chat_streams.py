@@ -12,6 +12,8 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_server import RawServer, Received, Step, Wire, answer, reset
+
 from prime_inference import (
     APIError,
     APIResponseError,
@@ -24,7 +26,6 @@ from prime_inference import (
     ServerError,
 )
 from prime_inference.assembly import CompletionAssembler
-from raw_server import RawServer, Received, Step, Wire, answer, reset
 
 HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Inference-Id: inf-1\r\n"

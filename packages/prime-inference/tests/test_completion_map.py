@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import end, line, start
+from raw_server import RawServer, Received, Step, after, answer
+
 from prime_inference import (
     AsyncInferenceClient,
     ChatCompletionRequest,
@@ -25,8 +28,6 @@ from prime_inference import (
     ServerError,
     UnauthorizedError,
 )
-from programs import end, line, start
-from raw_server import RawServer, Received, Step, after, answer
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 

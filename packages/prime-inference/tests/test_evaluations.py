@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from raw_server import RawServer, answer, reset
+
 from prime_inference import (
     AsyncInferenceClient,
     BooleanAnswer,
@@ -22,7 +24,6 @@ from prime_inference import (
     UnknownAnswer,
 )
 from prime_inference.evaluation_requests import MAX_BODY
-from raw_server import RawServer, answer, reset
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 

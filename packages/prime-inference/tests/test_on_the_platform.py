@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
+
 from prime_inference import (
     AsyncInferenceClient,
     BadRequestError,
@@ -18,7 +19,6 @@ from prime_inference import (
     ScoreAnswer,
     ScoreQuestion,
 )
-
 from prime_local import LocalPlatform
 
 CHAT = "z-ai/glm-5.3"

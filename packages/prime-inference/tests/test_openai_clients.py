@@ -6,9 +6,10 @@ from typing import Any
 
 import openai
 import pytest
-from prime_inference import Config, ConfigurationError, async_openai_client, openai_client
 from raw_server import RawServer, answer, raw
 from rows import KEY
+
+from prime_inference import Config, ConfigurationError, async_openai_client, openai_client
 
 MODEL = {"id": "z-ai/glm-5.3", "object": "model", "created": 1, "owned_by": "z-ai"}
 COMPLETION: dict[str, Any] = {
