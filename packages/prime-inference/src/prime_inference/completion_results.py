@@ -59,7 +59,11 @@ class CompletionTotals:
     without_cost: int = 0
 
     def count(self, result: CompletionResult) -> None:
-        """Adds a result."""
+        """Adds a result.
+
+        Args:
+            result: what came of a request.
+        """
         self.completed += result.ok
         self.failed += not result.ok
         self.resumed += result.resumed
