@@ -122,11 +122,6 @@ TO_COME = {
     "create_environment_variable",
     "update_environment_variable",
     "delete_environment_variable",
-    "list_inference_models",
-    "get_inference_model",
-    "create_chat_completion",
-    "create_inference_evaluation",
-    "create_inference_evaluation_v4",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.
@@ -141,6 +136,13 @@ TEAM_NAMES = {"team_id", "teamId", "team.teamId"}
 
 # A transfer holds its connection for as long as it moves.
 TRANSFERS = {"upload_file", "download_file"}
+
+# A model can take minutes to answer, whole or as a stream.
+MODEL_CALLS = {
+    "create_chat_completion",
+    "create_inference_evaluation",
+    "create_inference_evaluation_v4",
+}
 
 ROOTS = [importlib.import_module(module.__name__.partition(".")[0]) for module in MODULES]
 FOLDERS = [Path(inspect.getfile(root)).parent for root in ROOTS]
@@ -267,7 +269,8 @@ def test_a_row_is_paced_by_documented_limits_alone(name: str, row: Operation) ->
 def test_long_lived_streams_have_a_pool_of_their_own(name: str, row: Operation) -> None:
     rpc = documented(row).spec.get("x-rpc", {})
     streams = rpc.get("server_streaming") or rpc.get("client_streaming")
-    assert row.pool == ("stream" if streams or row.id in TRANSFERS else "control")
+    slow = streams or row.id in TRANSFERS | MODEL_CALLS
+    assert row.pool == ("stream" if slow else "control")
 
 
 @each_row

@@ -32,7 +32,7 @@ RUNNER = Path(__file__).with_name("programs") / "run_snippet.py"
 SNIPPET_SECONDS = 30
 # The parts of the documentation whose snippets are all meant, and the packages whose snippets
 # are, wherever they stand.
-PARTS = ("sandboxes/", "traces/")
+PARTS = ("sandboxes/", "traces/", "inference/", "api-reference/inference-")
 PACKAGES = ("prime_sandboxes", "prime_traces")
 
 pytestmark = [

@@ -63,6 +63,7 @@ def readme_blocks() -> list[tuple[str, str]]:
         "README.md",
         "packages/prime-sandboxes/README.md",
         "packages/prime-compute/README.md",
+        "packages/prime-inference/README.md",
         "packages/prime-traces/README.md",
     ]
     return [
@@ -88,7 +89,8 @@ def test_a_snippet_of_a_readme_runs_and_leaves_nothing_running(
     exec(code, {"__name__": "snippet"})
     ledger = server.ledger()
     sandboxes = ledger["sandboxes"]
-    others = "prime_compute" in code or "prime_traces" in code
+    packages = ("prime_compute", "prime_inference", "prime_traces")
+    others = any(package in code for package in packages)
     assert ledger["requests"] or "def " in code
     assert sandboxes["created"] > 0 or others
     assert sandboxes["live"] == 0

@@ -110,6 +110,26 @@ GONE = """
 assert found() == []
 """
 
+INFERENCE = """
+from prime_inference import InferenceClient
+client = InferenceClient()
+"""
+OPENAI = """
+from prime_inference import openai_client
+client = openai_client()
+"""
+# The reader's client goes to the service that it names; here it goes to the local platform.
+OPENAI_HERE = """
+import openai, os
+
+class Client(openai.OpenAI):
+    def __init__(self, *, base_url, **options):
+        assert base_url == "https://api.pinference.ai/api/v1"
+        super().__init__(base_url=os.environ["PRIME_INFERENCE_URL"], **options)
+
+openai.OpenAI = Client
+"""
+
 
 @dataclass(frozen=True)
 class Snippet:
@@ -278,6 +298,19 @@ SNIPPETS = {
         + "Path('traces.jsonl').write_text(line + '\\n')\n",
         "assert len(receipts) == 1 and found() == ['your-trace-id']\n",
     ),
+    "api-reference/inference-chat-completions 1": Snippet(
+        "f29aa70304ca",
+        INFERENCE,
+        "assert stream.get_final_completion().choices[0].finish_reason\nclient.close()\n",
+        r"(?s).+",
+    ),
+    "api-reference/inference-chat-completions 2": Snippet(
+        "25ce58b23463",
+        OPENAI,
+        "assert response.usage.total_tokens > 0 and response.usage.cost > 0\nclient.close()\n",
+        r"(?s)CompletionUsage\(.+cost=.+",
+    ),
+    "inference/overview 1": Snippet("4e8dd9eed772", OPENAI_HERE, "client.close()\n", r"(?s).+"),
 }
 
 # Pages whose package does not exist yet, by the name that it will be imported under.

@@ -16,6 +16,7 @@ from bench.job_rows import job_rows
 from bench.plan import Plan
 from bench.platform_rows import fleet_rows, throttled_rows, waiter_rows
 from bench.reports import Row, as_json, as_table
+from bench.stream_rows import stream_rows
 from bench.stub_rows import burst_rows, create_rows, sync_rows
 from bench.trace_rows import trace_rows
 
@@ -28,6 +29,7 @@ MEASURES = (
     fleet_rows,
     job_rows,
     trace_rows,
+    stream_rows,
     import_rows,
 )
 

@@ -11,7 +11,6 @@ from syncgen.annotations import (
     Annotations,
     arguments,
     head,
-    is_none,
     members,
     without_none,
 )
@@ -48,8 +47,14 @@ class Conversions:
         if not self._annotations.converts(annotation):
             return value
         name, parts, others = head(annotation), arguments(annotation), without_none(annotation)
+        known = self._annotations.known
         if len(others) == 1 and len(members(annotation)) == 2:
             return f"None if {value} is None else {self.to_sync(others[0], value)}"
+        converting = [other for other in others if self._annotations.converts(other)]
+        if len(others) > 1 and len(converting) == 1 and head(converting[0]) in known:
+            self._imports.wrapped_elsewhere(head(converting[0]), annotation)
+            wrapped = self.to_sync(converting[0], value)
+            return f"{wrapped} if isinstance({value}, {head(converting[0])}) else {value}"
         if name == "Self":
             return f"{self._receiver}._wrap({value})"
         if name in self._annotations.known:
@@ -121,5 +126,5 @@ def _is_any_iterable(union: list[ast.expr]) -> bool:
 
 def needs_name(annotation: ast.expr, *, coroutine: bool) -> bool:
     """Whether a result has to be had before it is converted."""
-    optional = any(is_none(member) for member in members(annotation)) and not is_none(annotation)
-    return optional or (coroutine and head(annotation) in ITERATORS)
+    several = len(members(annotation)) > 1
+    return several or (coroutine and head(annotation) in ITERATORS)

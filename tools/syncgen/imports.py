@@ -37,6 +37,14 @@ class Imports:
         """Imports an async class, to be made or named as what a facade wraps."""
         self._add(self._module.import_path, name)
 
+    def wrapped_elsewhere(self, name: str, node: ast.AST) -> None:
+        """Imports an async class of any module, to tell its objects from others."""
+        binding = self._module.imports.get(name)
+        if binding is not None:
+            self._bound(name, binding, node)
+        else:
+            self.wrapped(name)
+
     def twin(self, name: str, node: ast.AST) -> str:
         """Makes a sync class usable at run time, by the async class's name."""
         sync = name.removeprefix(PREFIX)

@@ -268,9 +268,9 @@ def test_an_odd_shape_of_invalid_data_keeps_its_text(
         ({"detail": "control plane"}, "control plane", None),
         ({"error": {"code": "not_indexed", "message": "traces"}}, "traces", "not_indexed"),
         (
-            {"error": {"message": "inference", "type": "t", "code": "insufficient_funds"}},
+            {"error": {"message": "inference", "type": "t", "code": "model_withdrawn"}},
             "inference",
-            "insufficient_funds",
+            "model_withdrawn",
         ),
         ({"error": "gateway_error", "message": "gateway"}, "gateway", "gateway_error"),
         ({"error": "gateway_error"}, "gateway_error", "gateway_error"),

@@ -33,6 +33,7 @@ ROWS = [
     *("jobs: status calls a job", "jobs: loop lag, p99"),
     *(f"traces, {how}: {what}" for how in ("plain", "fast") for what in ("CPU", "memory growth")),
     "traces, fast: CPU, vendor",
+    *("streams: CPU a chunk, a chunk a packet", "streams: CPU a chunk, in bulk"),
     *("import prime_compute", "import prime_core", "import prime_inference"),
     *("import prime_sandboxes", "import prime_traces", "import prime_train"),
     *("from prime_sandboxes import AsyncSandboxClient", "import pydantic"),

@@ -333,6 +333,34 @@ def test_overloads_are_kept(workspace: Workspace) -> None:
     assert workspace.text().count("@overload") == 2
 
 
+def test_an_overload_may_give_an_async_object(workspace: Workspace) -> None:
+    workspace.source(
+        """
+        class AsyncItem:
+            def __init__(self, name: str = "") -> None:
+                self.name = name
+        """,
+        name="item",
+    )
+    workspace.source("""
+        from prime_made._async.item import AsyncItem
+        class AsyncThing:
+            @overload
+            async def get(self, *, live: Literal[True]) -> AsyncItem: ...
+            @overload
+            async def get(self, *, live: Literal[False] = False) -> str: ...
+            async def get(self, *, live: bool = False) -> str | AsyncItem:
+                return AsyncItem("live") if live else "still"
+            async def maybe(self, kind: int) -> str | AsyncItem | None:
+                return (None, "still", AsyncItem("live"))[kind]
+        """)
+    thing = workspace.load().Thing()
+    assert (thing.get(), thing.get(live=True).name) == ("still", "live")
+    assert type(thing.get(live=True)).__name__ == "Item"
+    assert (thing.maybe(0), thing.maybe(1), thing.maybe(2).name) == (None, "still", "live")
+    assert "def get(self, *, live: bool = False) -> str | Item:" in workspace.text()
+
+
 def test_a_generic_class_and_a_derived_class(workspace: Workspace) -> None:
     workspace.source("""
         class AsyncReads:

@@ -160,6 +160,7 @@ async def _exchange(
             response = await _send_watched(call, state, loop)
         if isinstance(response, Failure):
             return response
+        call.inference_id = response.headers.get("X-Inference-Id")
         if not 200 <= response.status < 300:
             try:
                 return await failure_of_answer(call, response)

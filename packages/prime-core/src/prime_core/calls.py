@@ -83,6 +83,8 @@ class Call(Generic[T]):
         timeout: seconds for all of it; None for a transfer that may take as long as it moves.
         idle: seconds without progress after which a transfer is given up.
         max_attempts: most attempts, over the usual ones; waits that are asked for don't count.
+        patient: whether it waits when it is refused because of a rate limit.
+        inference_id: what the last answer was called by the service that made it.
         answer_size: of a transfer, the bytes of the answer's body, where the answer says so.
     """
 
@@ -98,6 +100,8 @@ class Call(Generic[T]):
     idle: float | None = None
     max_attempts: int | None = None
     answer_size: int | None = None
+    patient: bool = True
+    inference_id: str | None = None
     started: float = 0.0
     end: float = math.inf  # loop time of ``timeout``; moved on by waits that don't count
     deadline: float = 0.0  # loop time; before ``end`` where nothing has moved for a while

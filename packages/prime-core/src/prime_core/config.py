@@ -75,6 +75,7 @@ class Config:
             blank looks further.
         traces_url: address of the traces service, in the same manner. It never follows
             `base_url`.
+        inference_url: address of the inference service, with its `/api/v1`.
         portable: lets an `api_key` given as an argument travel in a pickle.
 
     Raises:
@@ -94,9 +95,14 @@ class Config:
         team_id: str | None = None,
         base_url: str | None = None,
         traces_url: str | None = None,
+        inference_url: str | None = None,
         portable: bool = False,
     ) -> None:
-        urls = {"base_url": base_url, "traces_url": traces_url}
+        urls = {
+            "base_url": base_url,
+            "traces_url": traces_url,
+            "inference_url": inference_url,
+        }
         explicit = _from_arguments(api_key, team_id, urls)
         layers = (explicit, _from_environment(), _from_files())
         found = _resolve_account(layers) | _resolve_urls(layers)

@@ -81,6 +81,7 @@ class APIError(PrimeError):
         status_code: HTTP status of the answer, or None without one.
         code: the platform's machine-readable code, or None.
         request_id: id of the request, to quote to the platform's support.
+        inference_id: id of a call of the inference service, to quote likewise, or None.
         operation: the operation that failed, such as ``create_sandbox``.
         host: the host that was called.
         retry_after: seconds that the platform asked to wait, or None.
@@ -96,6 +97,7 @@ class APIError(PrimeError):
         status_code: int | None = None,
         code: str | None = None,
         request_id: str | None = None,
+        inference_id: str | None = None,
         operation: str | None = None,
         host: str | None = None,
         retry_after: float | None = None,
@@ -107,6 +109,7 @@ class APIError(PrimeError):
         self.status_code = status_code
         self.code = code
         self.request_id = request_id
+        self.inference_id = inference_id
         self.operation = operation
         self.host = host
         self.retry_after = retry_after
@@ -119,6 +122,8 @@ class APIError(PrimeError):
         details = [text for text in (self.operation, self.host) if text]
         if self.request_id:
             details.append(f"request id {self.request_id}")
+        if self.inference_id:
+            details.append(f"inference id {self.inference_id}")
         if self.attempts:
             tries = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
             details.append(f"{tries} in {self.elapsed:.1f} s")

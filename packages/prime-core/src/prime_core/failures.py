@@ -12,7 +12,14 @@ import aiohttp
 
 from prime_core.calls import Call
 from prime_core.errors import APIConnectionError, APIError, APIResponseError, APITimeoutError
-from prime_core.outcomes import Failure, Outcome, error_of, parse_retry_after
+from prime_core.outcomes import (
+    MAX_ERROR_BODY,
+    Failure,
+    Outcome,
+    error_of,
+    parse_retry_after,
+    shown_id,
+)
 
 __all__ = [
     "closed_failure",
@@ -24,9 +31,9 @@ __all__ = [
     "pool_failure",
     "queue_failure",
     "total_timeout",
+    "without_key",
 ]
 
-MAX_ERROR_BODY = 64 * 1024
 CHUNK = 64 * 1024
 
 _OPEN_OUTCOME = {
@@ -55,12 +62,9 @@ async def failure_of_answer(call: Call[T], response: aiohttp.ClientResponse) -> 
                 response.close()
                 break
     retry_after = parse_retry_after(response.headers.get("Retry-After"))
-    secret = call.headers.get("Authorization", "").removeprefix("Bearer ").encode()
-    if secret:
-        body = body.replace(secret, b"[redacted]")
     failure = error_of(
         response.status,
-        body[:MAX_ERROR_BODY],
+        without_key(call, body)[:MAX_ERROR_BODY],
         reason=response.reason,
         retry_after=retry_after,
         request_id=response.headers.get("X-Request-Id"),
@@ -71,6 +75,12 @@ async def failure_of_answer(call: Call[T], response: aiohttp.ClientResponse) -> 
         outcome = Outcome.REFUSED if refused else Outcome.AMBIGUOUS
         return dataclasses.replace(failure, outcome=outcome)
     return failure
+
+
+def without_key(call: Call[T], body: bytes) -> bytes:
+    """What a server says, without the key that it may echo."""
+    secret = call.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+    return body.replace(secret, b"[redacted]") if secret else body
 
 
 def _cause(error: BaseException) -> Exception:
@@ -199,6 +209,7 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     error.operation = call.operation.id
     error.host = call.target.host
     error.request_id = error.request_id or call.request_id
+    error.inference_id = shown_id(call.inference_id)
     error.attempts = call.attempts
     if call.attempts:
         error.elapsed = time.monotonic() - call.started

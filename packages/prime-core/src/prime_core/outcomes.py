@@ -24,7 +24,16 @@ from prime_core.errors import (
     ValidationError,
 )
 
-__all__ = ["Failure", "Outcome", "classify_status", "error_of", "parse_retry_after"]
+__all__ = [
+    "MAX_ERROR_BODY",
+    "Failure",
+    "Outcome",
+    "classify_status",
+    "error_in_stream",
+    "error_of",
+    "parse_retry_after",
+    "shown_id",
+]
 
 
 class Outcome(enum.Enum):
@@ -98,6 +107,8 @@ def parse_retry_after(value: str | None, now: float | None = None) -> float | No
     return min(max(seconds, 0.0), 86_400.0)
 
 
+MAX_ERROR_BODY = 64 * 1024
+
 _CLASSES: dict[int, type[APIError]] = {
     400: BadRequestError,
     401: UnauthorizedError,
@@ -120,6 +131,8 @@ _NEXT_STEP = {
 _QUOTA_STEP = "free something, or ask for a higher limit"
 _QUOTA_CODES = frozenset({"insufficient_quota", "quota_exceeded", "limit_reached"})
 _QUOTA_TEXT = re.compile(r"limit (has been )?(reached|exceeded)|quota|maximum number of", re.I)
+# The inference service names the reason, with whatever status.
+_CODE_CLASSES: dict[str, type[APIError]] = {"insufficient_funds": PaymentRequiredError}
 # The gateway says with a 502 that a sandbox is gone for good.
 _GONE_CODES = frozenset({"sandbox_not_found", "sandbox_terminated"})
 # An unclosed element reaches to the end, so that reading stays linear.
@@ -147,25 +160,25 @@ def error_of(
         )
     )
     shown = f"HTTP {status}: {message or reason or 'no explanation'}"
-    step = _QUOTA_STEP if quota else _NEXT_STEP.get(status)
+    named = _CODE_CLASSES.get(code or "")
+    step = _QUOTA_STEP if quota else _NEXT_STEP.get(402 if named else status)
     if step is not None:
         shown += f"; {step}"
     if retry_after is not None:
         shown += f"; the platform asks to wait {retry_after:g} s"
-    if status == 422:
+    if status == 422 and named is None:
         error: APIError = ValidationError(shown, problems=problems)
     elif quota:
         error = QuotaExceededError(shown)
     else:
-        fallback = ServerError if status >= 500 else APIError
-        error = _CLASSES.get(status, fallback)(shown)
+        error = (named or _class_of(status))(shown)
     error.status_code = status
     error.code = code
-    error.request_id = None if request_id is None else _printable(request_id[:200])
+    error.request_id = shown_id(request_id)
     error.retry_after = retry_after
     error.body = text
-    gone = code in _GONE_CODES
-    outcome = classify_status(status, retry_after=retry_after, final=quota or gone)
+    final = quota or named is not None or code in _GONE_CODES
+    outcome = classify_status(status, retry_after=retry_after, final=final)
     return Failure(
         outcome,
         error,
@@ -173,6 +186,32 @@ def error_of(
         # A code is the word of something behind the gateway that does answer.
         unavailable=outcome is Outcome.AMBIGUOUS and status in (502, 503, 504) and code is None,
     )
+
+
+def error_in_stream(text: str) -> APIError:
+    """Makes the typed error that a stream of events holds, after an answer that promised well.
+
+    Its code, where that is a number, stands for the status that an answer would have had.
+    """
+    message, code, _ = _read_body(text)
+    status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else 0
+    named = _CODE_CLASSES.get(code or "")
+    shown = f"The stream broke off with an error: {message or 'no explanation'}"
+    step = _NEXT_STEP.get(402 if named else status)
+    error = (named or _class_of(status))(shown if step is None else f"{shown}; {step}")
+    error.status_code = 200
+    error.code = None if code == message else code
+    error.body = text[:MAX_ERROR_BODY]
+    return error
+
+
+def shown_id(text: str | None) -> str | None:
+    """An id of the platform's as it may be shown."""
+    return None if text is None else _printable(text[:200])
+
+
+def _class_of(status: int) -> type[APIError]:
+    return _CLASSES.get(status, ServerError if status >= 500 else APIError)
 
 
 def _read_body(text: str) -> tuple[str, str | None, list[tuple[str, str]]]:

@@ -190,7 +190,29 @@ class _Protocol(ResponseHandler):
 
     aiohttp tells only those who wait for the head of an answer: after a bad chunk further on,
     the body's reader would wait for its deadline, which for a command's stream may be hours.
+
+    Its limit of silence is kept by one timer that looks again, not by a new one a packet, which
+    would cost as much as what is done with the packet of a stream of events.
     """
+
+    _silent_until = 0.0
+
+    def _reschedule_timeout(self) -> None:
+        limit, timer = self._read_timeout, self._read_timeout_handle
+        if limit:
+            self._silent_until = self._loop.time() + limit
+            if timer is not None and timer.when() <= self._silent_until:
+                return
+        super()._reschedule_timeout()
+
+    def _on_read_timeout(self) -> None:
+        self._read_timeout_handle = None
+        if self._loop.time() < self._silent_until:
+            self._read_timeout_handle = self._loop.call_at(
+                self._silent_until, self._on_read_timeout
+            )
+        else:
+            super()._on_read_timeout()
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         super().set_exception(exc, *cause)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -10,7 +13,9 @@ import aiohttp
 from typing_extensions import Self
 
 from prime_core.calls import Call
-from prime_core.failures import failure_of_transport, finished
+from prime_core.errors import APIError
+from prime_core.failures import failure_of_transport, finished, without_key
+from prime_core.outcomes import Failure, Outcome
 
 __all__ = ["OpenStream", "body_size"]
 
@@ -29,6 +34,7 @@ class OpenStream:
 
     Attributes:
         size: bytes of the whole body, where the answer says so.
+        content_type: media type of the body, in lower case and without parameters.
         request_id: of the call, or what the answer names in its place.
     """
 
@@ -38,7 +44,9 @@ class OpenStream:
         self._call = call
         self._response = response
         self._release: Callable[[], None] | None = release
+        self._loop = asyncio.get_running_loop()
         self.size = body_size(response)
+        self.content_type = response.content_type.lower()
         self.request_id: str = response.headers.get("X-Request-Id") or call.request_id
 
     async def __aenter__(self) -> Self:
@@ -72,9 +80,43 @@ class OpenStream:
         # Outside of the handler: the frames of the transport's exception hold the key.
         raise finished(self._call, failure)
 
+    @property
+    def inference_id(self) -> str | None:
+        """What the inference service calls this answer, for its support."""
+        return self._call.inference_id
+
+    def redacted(self, text: str) -> str:
+        """A part of its body that is to be shown, without the key that a server may echo."""
+        return without_key(self._call, text.encode()).decode()
+
+    def failed(self, error: APIError, *, ambiguous: bool = False) -> APIError:
+        """Closes it, and completes an error that its body gave rise to with what is known.
+
+        Args:
+            error: what went wrong.
+            ambiguous: whether the platform may have done its work all the same.
+        """
+        self.close()
+        outcome = Outcome.AMBIGUOUS if ambiguous else Outcome.FINAL
+        return finished(self._call, Failure(outcome, error))
+
     def close(self) -> None:
         """Closes the connection, unless the body has been read to its end."""
         if self._release is not None:
             self._release()
             self._release = None
             self._response.close()
+
+    def close_from_anywhere(self) -> None:
+        """Closes it from any thread, soon."""
+        with contextlib.suppress(RuntimeError):  # its loop is closed, and the connection with it
+            self._loop.call_soon_threadsafe(self.close)
+
+    def __del__(self) -> None:
+        release = getattr(self, "_release", None)
+        if release is None:
+            return
+        warnings.warn("an answer was left unread; close it", ResourceWarning, stacklevel=2)
+        # The garbage collector runs on any thread. aiohttp itself gives up the connection.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(release)

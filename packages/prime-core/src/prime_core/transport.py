@@ -203,6 +203,8 @@ class AsyncTransport:
             )
         if timeout is not None:
             _check_positive("timeout", timeout)
+        if idle is not None:
+            _check_positive("idle", idle)
         if team and not _HEADER_TEXT.fullmatch(team):
             raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
@@ -346,6 +348,9 @@ class AsyncTransport:
             return await attempt(call, state)
 
         def granted(result: T | Failure) -> bool:
+            if isinstance(result, Failure) and result.throttled and not call.patient:
+                self._throttle_log.count += 1
+                return False
             return (
                 isinstance(result, Failure)
                 and not call.spent

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from prime_core.operations import Operation
+from prime_core.operations import Operation, RateScope
+
+# Its limits are not published; calls that are refused wait together.
+INFERENCE = RateScope("inference")
 
 # Models
 
@@ -31,7 +34,9 @@ CREATE_CHAT_COMPLETION = Operation(
     method="POST",
     path="/api/v1/chat/completions",
     safety="unsafe",
+    scope=INFERENCE,
     service="inference",
+    pool="stream",
 )
 
 # Evaluation models
@@ -41,12 +46,16 @@ CREATE_INFERENCE_EVALUATION = Operation(
     method="POST",
     path="/api/v1/evaluations",
     safety="unsafe",
+    scope=INFERENCE,
     service="inference",
+    pool="stream",
 )
 CREATE_INFERENCE_EVALUATION_V4 = Operation(
     id="create_inference_evaluation_v4",
     method="POST",
     path="/v4/ai/evaluation-model",
     safety="unsafe",
+    scope=INFERENCE,
     service="inference",
+    pool="stream",
 )

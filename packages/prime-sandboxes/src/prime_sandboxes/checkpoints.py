@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prime_sandboxes.errors import CheckpointFailedError
-from prime_sandboxes.fleet_work import FLEET_LABEL
+from prime_sandboxes.fleet_labels import FLEET_LABEL
 from prime_sandboxes.models import CreateSandboxRequest, Sandbox, SandboxCheckpoint
 
 __all__ = ["fork_request", "is_durable"]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterable, Iterable
+from pathlib import Path
 from types import TracebackType
 
 from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
+from prime_inference._async.chat import AsyncChat
+from prime_inference._async.completion_map import AsyncCompletionMap
+from prime_inference._async.evaluations import AsyncEvaluations
+from prime_inference._async.models import AsyncModels
 from prime_inference._async.resource import AsyncInferenceResource
+from prime_inference.completion_results import check_limit
+from prime_inference.models import ChatCompletionRequest, ChatRequest
+from prime_inference.routes import chat_operation
 
 __all__ = ["AsyncInferenceClient"]
 
@@ -32,6 +42,75 @@ class AsyncInferenceClient(AsyncInferenceResource):
             raise ValueError("pass api_key or client, not both")
         super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
         self._client._share(self)
+
+    @property
+    def models(self) -> AsyncModels:
+        """The catalogue of models."""
+        return AsyncModels(self._transport)
+
+    @property
+    def chat(self) -> AsyncChat:
+        """Chats: ``chat.completions.create`` completes one."""
+        return AsyncChat(self._transport)
+
+    @property
+    def evaluations(self) -> AsyncEvaluations:
+        """Typed questions to evaluation models."""
+        return AsyncEvaluations(self._transport)
+
+    def map_completions(
+        self,
+        requests: Iterable[ChatRequest | ChatCompletionRequest]
+        | AsyncIterable[ChatRequest | ChatCompletionRequest],
+        *,
+        limit: int = 100,
+        ordered: bool = False,
+        results: str | os.PathLike[str] | None = None,
+        team_id: str | None = None,
+        timeout: float | None = None,
+        retry_ambiguous: bool = False,
+        progress: bool = False,
+    ) -> AsyncCompletionMap:
+        """Completes many chats at once and streams the results.
+
+        Requests are pulled as results are taken, so that they may be endless. When the platform
+        refuses some because there are too many, fewer are under way for a while, and those are
+        sent again for up to the client's ``queue_timeout``. Each asks for its cost.
+
+        With ``results`` a run can go on from an earlier one: a completion is on the disk before
+        it is handed out or counted, and a request with the number and the contents of one that
+        is there is not sent. What was under way when a run was killed has no result: it is sent
+        again.
+
+        Args:
+            requests: dicts of what ``chat.completions.create`` takes, or checked requests.
+            limit: the most requests under way, at least 1.
+            ordered: hands the results out in the order of the requests.
+            results: file of JSON lines to go on from and to add to.
+            team_id: the team that pays, by default the configured one; "" is the personal
+                account.
+            timeout: seconds for one request, above 0; 600 by default.
+            retry_ambiguous: as for ``create``: rather pay twice than have no answer.
+            progress: shows a bar, if rich is installed and the output is a terminal or a
+                notebook.
+
+        Returns:
+            The results as they come, failures as values, with `totals` of tokens and cost.
+
+        Raises:
+            ValueError: a wrong argument.
+        """
+        return AsyncCompletionMap(
+            self._transport,
+            requests,
+            limit=check_limit(limit),
+            ordered=ordered,
+            results=None if results is None else Path(results),
+            operation=chat_operation(retry_ambiguous=retry_ambiguous),
+            team_id=team_id,
+            timeout=timeout,
+            progress=progress,
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)

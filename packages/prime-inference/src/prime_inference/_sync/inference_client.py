@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from types import TracebackType
 
 from typing_extensions import Self
 
 from prime_core._sync.api_client import APIClient
-from prime_core.sync import enter, leave, run, unwrap
+from prime_core.sync import enter, from_iterable, leave, run, unwrap
 from prime_inference._async.inference_client import AsyncInferenceClient
+from prime_inference._sync.chat import Chat
+from prime_inference._sync.completion_map import CompletionMap
+from prime_inference._sync.evaluations import Evaluations
+from prime_inference._sync.models import Models
 from prime_inference._sync.resource import InferenceResource
+from prime_inference.models import ChatCompletionRequest, ChatRequest
 
 __all__ = ["InferenceClient"]
 
@@ -31,6 +38,75 @@ class InferenceClient(InferenceResource):
     def __init__(self, api_key: str | None = None, *, client: APIClient | None = None) -> None:
         self._async = AsyncInferenceClient(
             api_key, client=None if client is None else unwrap(client)
+        )
+
+    @property
+    def models(self) -> Models:
+        """The catalogue of models."""
+        return Models._wrap(self._async.models)
+
+    @property
+    def chat(self) -> Chat:
+        """Chats: ``chat.completions.create`` completes one."""
+        return Chat._wrap(self._async.chat)
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Typed questions to evaluation models."""
+        return Evaluations._wrap(self._async.evaluations)
+
+    def map_completions(
+        self,
+        requests: Iterable[ChatRequest | ChatCompletionRequest],
+        *,
+        limit: int = 100,
+        ordered: bool = False,
+        results: str | os.PathLike[str] | None = None,
+        team_id: str | None = None,
+        timeout: float | None = None,
+        retry_ambiguous: bool = False,
+        progress: bool = False,
+    ) -> CompletionMap:
+        """Completes many chats at once and streams the results.
+
+        Requests are pulled as results are taken, so that they may be endless. When the platform
+        refuses some because there are too many, fewer are under way for a while, and those are
+        sent again for up to the client's ``queue_timeout``. Each asks for its cost.
+
+        With ``results`` a run can go on from an earlier one: a completion is on the disk before
+        it is handed out or counted, and a request with the number and the contents of one that
+        is there is not sent. What was under way when a run was killed has no result: it is sent
+        again.
+
+        Args:
+            requests: dicts of what ``chat.completions.create`` takes, or checked requests.
+            limit: the most requests under way, at least 1.
+            ordered: hands the results out in the order of the requests.
+            results: file of JSON lines to go on from and to add to.
+            team_id: the team that pays, by default the configured one; "" is the personal
+                account.
+            timeout: seconds for one request, above 0; 600 by default.
+            retry_ambiguous: as for ``create``: rather pay twice than have no answer.
+            progress: shows a bar, if rich is installed and the output is a terminal or a
+                notebook.
+
+        Returns:
+            The results as they come, failures as values, with `totals` of tokens and cost.
+
+        Raises:
+            ValueError: a wrong argument.
+        """
+        return CompletionMap._wrap(
+            self._async.map_completions(
+                from_iterable(requests),
+                limit=limit,
+                ordered=ordered,
+                results=results,
+                team_id=team_id,
+                timeout=timeout,
+                retry_ambiguous=retry_ambiguous,
+                progress=progress,
+            )
         )
 
     def __enter__(self) -> Self:

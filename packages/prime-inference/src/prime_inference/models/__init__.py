@@ -1,1 +1,101 @@
-"""What the inference service takes and answers."""
+"""What the inference service takes and answers, a module per resource.
+
+Requests are checked before anything is sent. Responses keep fields and words that a newer
+platform adds.
+"""
+
+from prime_inference.models.catalogue import (
+    InferenceModel,
+    InferenceModelList,
+    ModelPricing,
+    ModelSpecs,
+    Serving,
+)
+from prime_inference.models.chat import (
+    ChatCompletion,
+    ChatCompletionMessage,
+    Choice,
+    ChoiceLogprobs,
+    CompletionTokensDetails,
+    CompletionUsage,
+    CustomToolCall,
+    FunctionCall,
+    PromptTokensDetails,
+    TokenLogprob,
+    ToolCall,
+    TopLogprob,
+)
+from prime_inference.models.chat_requests import (
+    ChatCompletionRequest,
+    ChatOptions,
+    ChatRequest,
+    JSONObject,
+    Message,
+)
+from prime_inference.models.chunks import (
+    ChatCompletionChunk,
+    ChoiceDelta,
+    ChunkChoice,
+    CustomToolCallDelta,
+    FunctionCallDelta,
+    ToolCallDelta,
+)
+from prime_inference.models.evaluations import (
+    Answer,
+    BooleanAnswer,
+    BooleanQuestion,
+    ChoiceAnswer,
+    ChoiceQuestion,
+    EvaluationResponse,
+    EvaluationUsage,
+    JSONText,
+    Question,
+    Rounding,
+    ScoreAnswer,
+    ScoreQuestion,
+    UnknownAnswer,
+)
+
+__all__ = [
+    "Answer",
+    "BooleanAnswer",
+    "BooleanQuestion",
+    "ChatCompletion",
+    "ChatCompletionChunk",
+    "ChatCompletionMessage",
+    "ChatCompletionRequest",
+    "ChatOptions",
+    "ChatRequest",
+    "Choice",
+    "ChoiceAnswer",
+    "ChoiceDelta",
+    "ChoiceLogprobs",
+    "ChoiceQuestion",
+    "ChunkChoice",
+    "CompletionTokensDetails",
+    "CompletionUsage",
+    "CustomToolCall",
+    "CustomToolCallDelta",
+    "EvaluationResponse",
+    "EvaluationUsage",
+    "FunctionCall",
+    "FunctionCallDelta",
+    "InferenceModel",
+    "InferenceModelList",
+    "JSONObject",
+    "JSONText",
+    "Message",
+    "ModelPricing",
+    "ModelSpecs",
+    "PromptTokensDetails",
+    "Question",
+    "Rounding",
+    "ScoreAnswer",
+    "ScoreQuestion",
+    "Serving",
+    "TokenLogprob",
+    "ToolCall",
+    "ToolCallDelta",
+    "TopLogprob",
+    "UnknownAnswer",
+]

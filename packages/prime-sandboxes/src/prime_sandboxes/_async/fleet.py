@@ -23,15 +23,16 @@ from prime_core.errors import (
     ServerError,
     UnauthorizedError,
 )
+from prime_core.progress import ItemProgress
 from prime_core.reaper import Obligation, reaper
 from prime_core.sync import across
 from prime_core.termination import CancelOnTermination, ExitOnTermination
+from prime_core.work_streams import CANCEL_GRACE, WorkStream
 from prime_sandboxes.arguments import check_count
 from prime_sandboxes.errors import FleetCleanupError, SandboxNotRunningError
-from prime_sandboxes.fleet_work import CANCEL_GRACE, FLEET_LABEL, OutcomeStream
+from prime_sandboxes.fleet_labels import FLEET_LABEL
 from prime_sandboxes.models import CommandResponse, CreateSandboxRequest, Sandbox
 from prime_sandboxes.outcomes import Outcome
-from prime_sandboxes.progress import Progress
 
 if TYPE_CHECKING:
     from prime_sandboxes._async.sandbox_client import AsyncSandboxClient
@@ -133,7 +134,7 @@ class AsyncFleet:
         self._labels = labels
         self._label = f"{FLEET_LABEL}{uuid.uuid4()}"
         self._slots = asyncio.Semaphore(limit)
-        self._streams: list[OutcomeStream[Any, Any]] = []
+        self._streams: list[WorkStream[Any, Any]] = []
         self._obligations: dict[Obligation, str | None] = {}  # with the sandbox's id once known
         self._undeleted: list[str] = []
         self._guard = CancelOnTermination()
@@ -209,13 +210,13 @@ class AsyncFleet:
         async def work(item: T, deliver: Callable[[Outcome[T, R]], None]) -> None:
             await self._work(guarded, item, request, retries, deliver)
 
-        stream: OutcomeStream[T, R] = OutcomeStream(
+        stream: WorkStream[T, Outcome[T, R]] = WorkStream(
             work,
             items,
             window=2 * self._limit,
             ordered=ordered,
             raise_errors=raise_errors,
-            progress=Progress(progress, items),
+            progress=ItemProgress(progress, "sandboxes", items),
         )
         self._streams.append(stream)
         return stream

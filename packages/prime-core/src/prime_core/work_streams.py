@@ -1,27 +1,32 @@
-"""The stream of a fleet's outcomes: pulls items as fast as results are taken."""
+"""Work on many items at once, as a stream of outcomes: items are pulled as these are taken."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from prime_sandboxes.outcomes import Outcome
-from prime_sandboxes.progress import Progress
+from prime_core.progress import ItemProgress
 
-__all__ = ["CANCEL_GRACE", "FLEET_LABEL", "OutcomeStream"]
+__all__ = ["CANCEL_GRACE", "Finished", "WorkStream"]
+
+
+class Finished(Protocol):
+    """What came of an item."""
+
+    @property
+    def error(self) -> BaseException | None: ...
+
 
 T = TypeVar("T")
-R = TypeVar("R")
+F = TypeVar("F", bound=Finished)
 
-# What the label that a fleet gives its sandboxes, and no others, begins with.
-FLEET_LABEL = "prime-fleet:"
 # How long stopping waits for cancelled work to notice.
 CANCEL_GRACE = 5.0
 
 
-class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
+class WorkStream(AsyncIterator[F], Generic[T, F]):
     """Works on items concurrently and yields their outcomes.
 
     At most ``window`` items are pulled and not yet handed out, which bounds the memory for
@@ -38,13 +43,13 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
 
     def __init__(
         self,
-        work: Callable[[T, Callable[[Outcome[T, R]], None]], Awaitable[None]],
+        work: Callable[[T, Callable[[F], None]], Awaitable[None]],
         items: Iterable[T] | AsyncIterable[T],
         *,
         window: int,
         ordered: bool,
         raise_errors: bool,
-        progress: Progress,
+        progress: ItemProgress,
     ) -> None:
         self._work = work
         self._items = items
@@ -55,17 +60,17 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
         self._tasks: set[asyncio.Task[None]] = set()
         self._feeder: asyncio.Task[None] | None = None
         self._arrived = asyncio.Event()
-        self._outcomes: dict[int, Outcome[T, R]] = {}
+        self._outcomes: dict[int, F] = {}
         self._handed_out = 0
         self._total: int | None = None
         self._input_error: BaseException | None = None
         self.stopped = False
         self.fatal: BaseException | None = None
 
-    def __aiter__(self) -> OutcomeStream[T, R]:
+    def __aiter__(self) -> WorkStream[T, F]:
         return self
 
-    async def __anext__(self) -> Outcome[T, R]:
+    async def __anext__(self) -> F:
         if self._feeder is None:
             self._feeder = asyncio.get_running_loop().create_task(self._feed())
         while True:
@@ -78,7 +83,7 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
                 outcome = self._outcomes.pop(index)
                 self._handed_out += 1
                 self._window.release()
-                self._progress.advance(outcome.ok)
+                self._progress.advance(outcome.error is None)
                 if self._raise_errors and outcome.error is not None:
                     self.stop()
                     raise outcome.error
@@ -126,7 +131,7 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
         await self._window.acquire()
         self._progress.started()
 
-        def deliver(outcome: Outcome[T, R]) -> None:
+        def deliver(outcome: F) -> None:
             self._outcomes[index] = outcome
             self._arrived.set()
 
@@ -134,7 +139,7 @@ class OutcomeStream(AsyncIterator["Outcome[T, R]"], Generic[T, R]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, item: T, deliver: Callable[[Outcome[T, R]], None]) -> None:
+    async def _run(self, item: T, deliver: Callable[[F], None]) -> None:
         try:
             await self._work(item, deliver)
         except asyncio.CancelledError:

@@ -1,0 +1,179 @@
+"""Answers that are streams of events, each of which holds a JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+from pydantic import ValidationError as InvalidData
+
+from prime_core.decoding import MAX_ANSWER
+from prime_core.errors import APIError, APIResponseError
+from prime_core.outcomes import error_in_stream
+from prime_core.sse import EventParser, ServerSentEvent
+from prime_core.streams import OpenStream
+
+__all__ = ["EventStream"]
+
+M = TypeVar("M", bound=BaseModel)
+
+DONE = "[DONE]"
+SHOWN = 100
+
+
+class EventStream(Generic[M]):
+    """What the events of an answer hold, as an async iterator of models.
+
+    It reads no further than it is asked to: what is not asked for stays with the platform. It
+    ends at the event ``[DONE]``, or at the end of the input when everything is there. A
+    service that does not stream answers with one JSON object, which is the only item.
+
+    Args:
+        stream: the answer; it is closed at the end, whatever that is.
+        model: what an event holds; it keeps fields that it does not know.
+        complete: whether the stream may end without ``[DONE]``, asked when it does.
+
+    Attributes:
+        whole: whether the answer is one JSON object in place of a stream.
+        open: whether more may come.
+        ended: whether the end has come; False for a stream that was left or broke.
+    """
+
+    def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
+        self._stream = stream
+        model.model_rebuild()  # it is built when first needed
+        # What `model_validate_json` calls, which costs a fifth of the reading by itself.
+        self._validate = model.__pydantic_validator__.validate_json
+        self._complete = complete
+        self._parser = EventParser()
+        self._events: deque[ServerSentEvent] = deque()
+        self._received_all = False
+        self.open = True
+        self.whole = stream.content_type == "application/json"
+        self.ended = False
+
+    @property
+    def inference_id(self) -> str | None:
+        """What the inference service calls this answer, for its support."""
+        return self._stream.inference_id
+
+    async def __anext__(self) -> M:
+        """The next item.
+
+        Raises:
+            APIError: the stream holds an error, broke, was cut short or stood still too long.
+        """
+        while self.open:
+            item = self.take()
+            if item is not None:
+                return item
+            await self.receive()
+        raise StopAsyncIteration
+
+    def take(self) -> M | None:
+        """The next item of those that have been received; None when there is none.
+
+        With `receive` it does what iterating does, for who reads more than a few and has no
+        time for an await an item.
+
+        Raises:
+            APIError: the stream holds an error.
+        """
+        while self._events:
+            event = self._events.popleft()
+            if event.data.startswith("{"):
+                return self._read(event)
+            text = event.data.strip()
+            if text == DONE:
+                self.ended = True
+                self.close()
+            elif text:
+                return self._read(event)
+        return None
+
+    async def receive(self) -> None:
+        """Waits for more to arrive, or for the end: then it is no longer `open`.
+
+        Raises:
+            APIError: the stream broke, was cut short or stood still too long.
+        """
+        if not self.open:
+            return
+        if self._received_all:
+            self.ended = self._complete()
+            self.close()
+            if not self.ended:
+                raise self._failed(APIResponseError("The stream was cut short."), ambiguous=True)
+            return
+        try:
+            if self.whole:
+                await self._receive_whole()
+                return
+            piece = await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._received_all = True
+            self._add_last(self._parser.finish())
+            return
+        except BaseException:  # a cancellation, too
+            self.close()
+            raise
+        try:
+            self._events.extend(self._parser.feed(piece))
+        except APIError as error:
+            raise self._failed(error, ambiguous=True) from None
+
+    def _add_last(self, event: ServerSentEvent | None) -> None:
+        """Takes an event that the input broke off in, if it is whole all the same."""
+        if event is not None and (event.data.strip() == DONE or _is_json(event.data)):
+            self._events.append(event)
+
+    def close(self) -> None:
+        """Ends it; the connection is closed at once, unless all has been received."""
+        self.open = False
+        self._events.clear()
+        self._stream.close()
+
+    async def _receive_whole(self) -> None:
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self._stream:
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_ANSWER:
+                raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
+        text = b"".join(pieces).decode("utf-8", "replace")
+        self._events += [ServerSentEvent(text), ServerSentEvent(DONE)]
+
+    def _read(self, event: ServerSentEvent) -> M:
+        if event.type == "error" or ('"error"' in event.data and _has_error(event.data)):
+            raise self._failed(error_in_stream(self._stream.redacted(event.data)))
+        try:
+            item: M = self._validate(event.data)
+            return item
+        except InvalidData:
+            start = json.dumps(self._stream.redacted(event.data[:SHOWN]))
+            error = APIResponseError(f"The stream holds an event that can't be read: {start}")
+        raise self._failed(error, ambiguous=True)
+
+    def _failed(self, error: APIError, *, ambiguous: bool = False) -> APIError:
+        self.close()
+        return self._stream.failed(error, ambiguous=ambiguous)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _has_error(text: str) -> bool:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and bool(data.get("error"))

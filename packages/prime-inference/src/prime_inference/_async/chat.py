@@ -1,0 +1,176 @@
+"""Completions of chats."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+from typing_extensions import Unpack
+
+from prime_core.calls import Call
+from prime_core.decoding import model_reader
+from prime_core.operations import Operation
+from prime_core.streams import OpenStream
+from prime_core.sync import when_received
+from prime_core.transport import AsyncTransport
+from prime_inference._async.chat_streams import AsyncChatCompletionStream
+from prime_inference.encoding import PATIENCE, encode_chat
+from prime_inference.errors import naming_models
+from prime_inference.models import (
+    ChatCompletion,
+    ChatCompletionRequest,
+    ChatRequest,
+)
+from prime_inference.routes import chat_operation
+
+__all__ = ["AsyncChat", "AsyncChatCompletions"]
+
+
+class AsyncChatCompletions:
+    """Completes chats, whole or as a stream. Made by `AsyncInferenceClient.chat`.
+
+    Follows the documented page "api-reference/inference-chat-completions".
+
+    Args:
+        transport: the connections.
+    """
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    @overload
+    async def create(
+        self,
+        *,
+        stream: Literal[False] | None = ...,
+        team_id: str | None = ...,
+        timeout: float | None = ...,
+        idle_timeout: float | None = ...,
+        retry_ambiguous: bool = ...,
+        **request: Unpack[ChatRequest],
+    ) -> ChatCompletion: ...
+
+    @overload
+    async def create(
+        self,
+        *,
+        stream: Literal[True],
+        team_id: str | None = ...,
+        timeout: float | None = ...,
+        idle_timeout: float | None = ...,
+        retry_ambiguous: bool = ...,
+        **request: Unpack[ChatRequest],
+    ) -> AsyncChatCompletionStream: ...
+
+    @overload
+    async def create(
+        self,
+        *,
+        stream: bool,
+        team_id: str | None = ...,
+        timeout: float | None = ...,
+        idle_timeout: float | None = ...,
+        retry_ambiguous: bool = ...,
+        **request: Unpack[ChatRequest],
+    ) -> ChatCompletion | AsyncChatCompletionStream: ...
+
+    async def create(
+        self,
+        *,
+        stream: bool | None = None,
+        team_id: str | None = None,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        retry_ambiguous: bool = False,
+        **request: Unpack[ChatRequest],
+    ) -> ChatCompletion | AsyncChatCompletionStream:
+        """Completes a chat.
+
+        It is paid for, so that it is not sent again when it may have been processed without an
+        answer; when it surely was not, or was refused because of a rate limit, it is.
+
+        Args:
+            stream: return the answer while it is made.
+            team_id: the team that pays, by default the configured one; "" is the personal
+                account.
+            timeout: seconds for the whole call, above 0: by default 600, and without a limit
+                for a stream.
+            idle_timeout: seconds without a byte after which a stream is given up, above 0; 600
+                by default. Comments that keep it alive count as bytes.
+            retry_ambiguous: send it again, up to twice, even when it may have been processed
+                and will be paid for twice; never once a stream has begun.
+            request: ``model``, ``messages`` and the rest of `ChatCompletionRequest`, by name.
+
+        Returns:
+            The completion, or with ``stream`` an iterator over its chunks.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+            PaymentRequiredError: the account that pays is empty.
+            ValueError: a wrong parameter; nothing was sent.
+            APIError: any other failure.
+        """
+        checked = ChatCompletionRequest.model_validate(request)
+        if stream:
+            checked.stream = True
+        elif idle_timeout is not None:
+            raise ValueError("idle_timeout is for streams; pass timeout")
+        body = encode_chat(checked)
+        operation = chat_operation(retry_ambiguous=retry_ambiguous)
+        if stream:
+            opening: Call[OpenStream] = self._transport.prepare(
+                operation,
+                None,
+                body=body,
+                team=team_id,
+                timeout=timeout,
+                idle=PATIENCE if idle_timeout is None else idle_timeout,
+                headers={"Accept": "text/event-stream, application/json"},
+            )
+            with naming_models():
+                opened = await self._transport.perform(opening)
+            when_received(_keep, opened.close_from_anywhere)
+            return AsyncChatCompletionStream(opened)
+        return await self._complete(operation, body, team_id, timeout)
+
+    async def _complete(
+        self,
+        operation: Operation,
+        body: bytes,
+        team_id: str | None,
+        timeout: float | None,
+        *,
+        patient: bool = True,
+    ) -> ChatCompletion:
+        """Sends a request that is encoded; without ``patient`` a rate limit's refusal is raised."""
+        call: Call[ChatCompletion] = self._transport.prepare(
+            operation,
+            model_reader(ChatCompletion),
+            body=body,
+            team=team_id,
+            timeout=PATIENCE if timeout is None else timeout,
+        )
+        call.patient = patient
+        with naming_models():
+            completion = await self._transport.perform(call)
+        completion.inference_id = call.inference_id
+        return completion
+
+
+def _keep() -> None:
+    """The caller has the stream, and closes it."""
+
+
+class AsyncChat:
+    """What is to do with chats. Made by `AsyncInferenceClient.chat`.
+
+    Args:
+        transport: the connections.
+    """
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    @property
+    def completions(self) -> AsyncChatCompletions:
+        """Completions of chats."""
+        return AsyncChatCompletions(self._transport)

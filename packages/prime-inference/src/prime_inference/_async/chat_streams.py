@@ -1,0 +1,102 @@
+"""Completions while they are made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+from typing_extensions import Self
+
+from prime_core.event_streams import EventStream
+from prime_core.streams import OpenStream
+from prime_inference.assembly import CompletionAssembler, from_whole
+from prime_inference.models import ChatCompletion, ChatCompletionChunk
+
+__all__ = ["AsyncChatCompletionStream"]
+
+
+class AsyncChatCompletionStream:
+    """A completion as an async iterator of its chunks.
+
+    It holds a connection: use it as a context manager, or iterate over it with a loop. Leaving
+    either of them early closes the connection at once, and so does a cancellation. Chunks that
+    nobody takes stay with the platform. Made by ``create`` with ``stream=True``.
+
+    Args:
+        stream: the answer.
+    """
+
+    def __init__(self, stream: OpenStream) -> None:
+        self._assembler = CompletionAssembler()
+        self._events = EventStream(stream, ChatCompletionChunk, self._complete)
+
+    def _complete(self) -> bool:
+        return self._assembler.complete
+
+    @property
+    def inference_id(self) -> str | None:
+        """Id of the call, to quote to the platform's support."""
+        return self._events.inference_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
+        events = self._events
+        try:
+            while events.open:
+                chunk = events.take()
+                if chunk is None:
+                    await events.receive()
+                else:
+                    yield self._taken(chunk)
+        finally:
+            events.close()
+
+    async def __anext__(self) -> ChatCompletionChunk:
+        """The next chunk.
+
+        Raises:
+            APIError: the stream holds an error, broke, was cut short, or nothing came for
+                ``idle_timeout``. What came before it remains valid.
+        """
+        return self._taken(await self._events.__anext__())
+
+    def _taken(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+        if self._events.whole:
+            chunk = from_whole(chunk)
+        self._assembler.add(chunk)
+        return chunk
+
+    async def get_final_completion(self) -> ChatCompletion:
+        """Reads the rest, and returns all of it as one completion.
+
+        Returns:
+            Text, thoughts, tool calls and the rest, put together from the chunks; usage and
+            cost where the stream told them.
+
+        Raises:
+            APIError: as for the chunks.
+            RuntimeError: the stream was left before its end.
+        """
+        async for _ in self:
+            pass
+        if not self._events.ended:
+            raise RuntimeError("the stream was left before its end; there is no final completion")
+        return self._assembler.completion(self.inference_id)
+
+    def get_completion_so_far(self) -> ChatCompletion:
+        """What the chunks that were taken so far make up."""
+        return self._assembler.completion(self.inference_id)
+
+    async def aclose(self) -> None:
+        """Closes the connection, unless the stream has been read to its end."""
+        self._events.close()
