@@ -27,6 +27,10 @@ MODELS = {
 }
 # What owns running sandboxes, processes or a directory is not to be doubled.
 OWNERS = {
+    "AsyncChatCompletionStream",
+    "AsyncCompletionMap",
+    "ChatCompletionStream",
+    "CompletionMap",
     "AsyncDiskSession",
     "AsyncFleet",
     "AsyncPodSession",
@@ -108,7 +112,7 @@ def test_every_client_and_handle_pickles_without_the_key(
     assert KEY.encode() not in data
     twin = pickle.loads(data)
     assert type(twin) is type(thing)
-    assert repr(twin) == repr(thing)
+    assert repr(twin) == repr(thing) or name == "prime_train.RunSecrets"  # which arrives empty
     # The key is looked up where it arrives.
     monkeypatch.setenv("PRIME_API_KEY", "pit_another")
     elsewhere = pickle.loads(data)

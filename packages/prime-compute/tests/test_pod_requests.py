@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from prime_compute import DiskOffer, DiskRequest, GpuOffer, PodRequest
-from prime_compute.marks import carries, marked, new_mark
 from prime_compute.models.disk_requests import disk_body
 from prime_compute.models.pod_requests import pod_body
+from prime_core.marks import carries, marked, new_mark
 
 OFFER: dict[str, Any] = {
     "cloudId": "n3-H100x1",

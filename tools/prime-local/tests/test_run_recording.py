@@ -65,7 +65,7 @@ async def test_an_environment_is_read_by_slug_and_by_id(client: RawClient) -> No
     unknown = await client.call("GET", "/api/v1/environmentshub/primeintellect/nothing/@latest")
     assert (unknown.status, unknown.body) == (404, {"detail": "Environment not found"})
     older = await client.call("GET", f"/api/v1/environmentshub/{slug}/@0.0.1")
-    assert older.status == 501
+    assert older.status == 404
 
 
 async def test_an_evaluation_runs_from_its_first_sample_to_its_end(client: RawClient) -> None:

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
+    from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
+    from prime_train._async.environments import AsyncEnvironments as AsyncEnvironments
+    from prime_train._async.evaluations import AsyncEvaluations as AsyncEvaluations
     from prime_train._async.train_client import AsyncTrainClient as AsyncTrainClient
+    from prime_train._sync.environments import Environments as Environments
+    from prime_train._sync.evaluations import Evaluations as Evaluations
     from prime_train._sync.train_client import TrainClient as TrainClient
     from prime_train.configs.estimates import ByteRange as ByteRange
     from prime_train.configs.estimates import CheckpointNeed as CheckpointNeed
@@ -42,8 +47,47 @@ if TYPE_CHECKING:
     from prime_train.configs.sizes import volume_price as volume_price
     from prime_train.configs.sizing import GpuCount as GpuCount
     from prime_train.errors import ConfigIssue as ConfigIssue
+    from prime_train.errors import HostedEvaluationError as HostedEvaluationError
+    from prime_train.errors import HostedEvaluationTimeoutError as HostedEvaluationTimeoutError
     from prime_train.errors import InvalidConfigError as InvalidConfigError
+    from prime_train.errors import InvalidSampleError as InvalidSampleError
+    from prime_train.errors import PublishError as PublishError
+    from prime_train.errors import PushSamplesError as PushSamplesError
     from prime_train.models.dispatch import CreateRunRequest as CreateRunRequest
+    from prime_train.models.environments import Environment as Environment
+    from prime_train.models.environments import EnvironmentFile as EnvironmentFile
+    from prime_train.models.environments import EnvironmentFork as EnvironmentFork
+    from prime_train.models.environments import EnvironmentInspection as EnvironmentInspection
+    from prime_train.models.environments import EnvironmentList as EnvironmentList
+    from prime_train.models.environments import EnvironmentListItem as EnvironmentListItem
+    from prime_train.models.environments import EnvironmentOwner as EnvironmentOwner
+    from prime_train.models.environments import EnvironmentSecret as EnvironmentSecret
+    from prime_train.models.environments import EnvironmentSecretLink as EnvironmentSecretLink
+    from prime_train.models.environments import EnvironmentStatus as EnvironmentStatus
+    from prime_train.models.environments import EnvironmentVariable as EnvironmentVariable
+    from prime_train.models.environments import EnvironmentVersion as EnvironmentVersion
+    from prime_train.models.environments import EnvironmentVersionRef as EnvironmentVersionRef
+    from prime_train.models.environments import EnvironmentVisibility as EnvironmentVisibility
+    from prime_train.models.environments import PublishedEnvironment as PublishedEnvironment
+    from prime_train.models.environments import ResolvedEnvironment as ResolvedEnvironment
+    from prime_train.models.evaluations import CreatedEvaluation as CreatedEvaluation
+    from prime_train.models.evaluations import DeletedEvaluations as DeletedEvaluations
+    from prime_train.models.evaluations import EnvironmentReference as EnvironmentReference
+    from prime_train.models.evaluations import Evaluation as Evaluation
+    from prime_train.models.evaluations import EvaluationList as EvaluationList
+    from prime_train.models.evaluations import EvaluationStatus as EvaluationStatus
+    from prime_train.models.evaluations import EvaluationType as EvaluationType
+    from prime_train.models.evaluations import FailedSamples as FailedSamples
+    from prime_train.models.evaluations import FinalizedEvaluation as FinalizedEvaluation
+    from prime_train.models.evaluations import PushedSamples as PushedSamples
+    from prime_train.models.evaluations import SamplePage as SamplePage
+    from prime_train.models.evaluations import UpdatedEvaluation as UpdatedEvaluation
+    from prime_train.models.hosted_evaluations import CancelledEvaluation as CancelledEvaluation
+    from prime_train.models.hosted_evaluations import (
+        CreatedHostedEvaluation as CreatedHostedEvaluation,
+    )
+    from prime_train.models.hosted_evaluations import HostedEvalConfig as HostedEvalConfig
+    from prime_train.models.hosted_evaluations import InferenceModel as InferenceModel
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -52,32 +96,74 @@ _EXPORTS = {
     "APIResponseError": "prime_core.errors",
     "APITimeoutError": "prime_core.errors",
     "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncEnvironments": "prime_train._async.environments",
+    "AsyncEvaluations": "prime_train._async.evaluations",
     "AsyncTrainClient": "prime_train._async.train_client",
     "BadRequestError": "prime_core.errors",
     "ByteRange": "prime_train.configs.estimates",
+    "CancelledEvaluation": "prime_train.models.hosted_evaluations",
     "CheckpointNeed": "prime_train.configs.estimates",
     "Config": "prime_core.config",
     "ConfigIssue": "prime_train.errors",
     "ConfigurationError": "prime_core.errors",
     "ConflictError": "prime_core.errors",
     "CreateRunRequest": "prime_train.models.dispatch",
+    "CreatedEvaluation": "prime_train.models.evaluations",
+    "CreatedHostedEvaluation": "prime_train.models.hosted_evaluations",
+    "DeletedEvaluations": "prime_train.models.evaluations",
     "DispatchKnobs": "prime_train.configs.knobs",
+    "Environment": "prime_train.models.environments",
+    "EnvironmentFile": "prime_train.models.environments",
+    "EnvironmentFork": "prime_train.models.environments",
+    "EnvironmentInspection": "prime_train.models.environments",
+    "EnvironmentList": "prime_train.models.environments",
+    "EnvironmentListItem": "prime_train.models.environments",
+    "EnvironmentOwner": "prime_train.models.environments",
+    "EnvironmentReference": "prime_train.models.evaluations",
+    "EnvironmentSecret": "prime_train.models.environments",
+    "EnvironmentSecretLink": "prime_train.models.environments",
+    "EnvironmentStatus": "prime_train.models.environments",
+    "EnvironmentVariable": "prime_train.models.environments",
+    "EnvironmentVersion": "prime_train.models.environments",
+    "EnvironmentVersionRef": "prime_train.models.environments",
+    "EnvironmentVisibility": "prime_train.models.environments",
+    "Environments": "prime_train._sync.environments",
+    "Evaluation": "prime_train.models.evaluations",
+    "EvaluationList": "prime_train.models.evaluations",
+    "EvaluationStatus": "prime_train.models.evaluations",
+    "EvaluationType": "prime_train.models.evaluations",
+    "Evaluations": "prime_train._sync.evaluations",
+    "FailedSamples": "prime_train.models.evaluations",
+    "FinalizedEvaluation": "prime_train.models.evaluations",
     "ForbiddenError": "prime_core.errors",
     "GpuCount": "prime_train.configs.sizing",
+    "HostedEvalConfig": "prime_train.models.hosted_evaluations",
+    "HostedEvaluationError": "prime_train.errors",
+    "HostedEvaluationTimeoutError": "prime_train.errors",
+    "InferenceModel": "prime_train.models.hosted_evaluations",
     "InvalidConfigError": "prime_train.errors",
+    "InvalidSampleError": "prime_train.errors",
     "NotFoundError": "prime_core.errors",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",
+    "PublishError": "prime_train.errors",
+    "PublishedEnvironment": "prime_train.models.environments",
+    "PushSamplesError": "prime_train.errors",
+    "PushedSamples": "prime_train.models.evaluations",
     "QuotaExceededError": "prime_core.errors",
     "RLConfig": "prime_train.configs.sections.rl",
     "RateLimitError": "prime_core.errors",
+    "ResolvedEnvironment": "prime_train.models.environments",
     "RunEstimate": "prime_train.configs.estimates",
     "RunSecrets": "prime_train.configs.secrets",
     "SFTConfig": "prime_train.configs.sections.sft",
+    "SamplePage": "prime_train.models.evaluations",
     "ServerError": "prime_core.errors",
     "TrainClient": "prime_train._sync.train_client",
     "TrainConfig": "prime_train.configs.loading",
     "UnauthorizedError": "prime_core.errors",
+    "UnsafeArchiveError": "prime_core.errors",
+    "UpdatedEvaluation": "prime_train.models.evaluations",
     "ValidationError": "prime_core.errors",
     "VolumePrice": "prime_train.configs.sizes",
     "build_payload_from_toml": "prime_train.configs.payload",

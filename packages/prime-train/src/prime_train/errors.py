@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prime_core.errors import PrimeError
+from prime_train.models.evaluations import FailedSamples
 
-__all__ = ["ConfigIssue", "InvalidConfigError"]
+__all__ = [
+    "ConfigIssue",
+    "HostedEvaluationError",
+    "HostedEvaluationTimeoutError",
+    "InvalidConfigError",
+    "InvalidSampleError",
+    "PublishError",
+    "PushSamplesError",
+]
 
 
 @dataclass(frozen=True)
@@ -46,3 +55,74 @@ class InvalidConfigError(PrimeError, ValueError):
     def __init__(self, issues: Iterable[ConfigIssue]) -> None:
         self.issues = tuple(issues)
         super().__init__("\n".join(map(str, self.issues)))
+
+
+class InvalidSampleError(PrimeError, ValueError):
+    """A sample can't be sent as it is.
+
+    Attributes:
+        index: its place among the samples, from 0.
+    """
+
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(f"Sample {index} {message}")
+        self.index = index
+
+
+class PushSamplesError(PrimeError):
+    """A push of samples broke off when some of them were stored, or may be.
+
+    Samples before ``next_index`` that are neither in ``failed`` nor in ``skipped`` are stored.
+    Push those of ``failed`` whose ``stored`` is ``no``, and all from ``next_index`` on, again.
+    ``__cause__`` is the first failure.
+
+    Args:
+        reason: the first failure.
+
+    Attributes:
+        samples_pushed: how many are stored.
+        skipped: places of those that were too large.
+        failed: the requests that failed.
+        next_index: place of the first sample that was in no request.
+    """
+
+    def __init__(
+        self,
+        reason: Exception,
+        *,
+        samples_pushed: int,
+        skipped: list[int],
+        failed: list[FailedSamples],
+        next_index: int,
+    ) -> None:
+        unknown = sum(len(each.indexes) for each in failed if each.stored == "unknown")
+        doubt = f"; of {unknown} it is not known" if unknown else ""
+        super().__init__(f"{samples_pushed} samples are stored{doubt}, then: {reason}")
+        self.samples_pushed = samples_pushed
+        self.skipped = skipped
+        self.failed = failed
+        self.next_index = next_index
+
+
+class HostedEvaluationError(PrimeError, RuntimeError):
+    """A hosted evaluation ended otherwise than complete.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        status: its state.
+    """
+
+    def __init__(self, evaluation_id: str, status: str | None, message: str | None = None) -> None:
+        super().__init__(
+            f"Evaluation {evaluation_id} is {status}" + (f": {message}" if message else "")
+        )
+        self.evaluation_id = evaluation_id
+        self.status = status
+
+
+class HostedEvaluationTimeoutError(HostedEvaluationError, TimeoutError):
+    """A hosted evaluation did not end in time; it goes on, and costs money, until it is over."""
+
+
+class PublishError(PrimeError):
+    """The platform did not publish a version of an environment; the text says why."""

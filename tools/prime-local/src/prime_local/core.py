@@ -74,6 +74,7 @@ class Settings:
     network_delay: float = 0.0
     checkpoint_time: float = 0.0
     removal_time: float = 0.0
+    rollout_time: float = 0.0
     trace_index_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
@@ -270,7 +271,14 @@ class PlatformCore:
         self.checkpoints = CheckpointRegistry(workshop, self._live)
         self.volumes = VolumeRegistry(workshop, self.checkpoints, self.isolation_mode, self._live)
         self.images = ImageRegistry(self._depot())
-        self.recording = Recording(self.clock, self.identifiers, self._storage, self.user_id)
+        self.recording = Recording(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            self.user_id,
+            self.rentals.wallets,
+            settings.rollout_time,
+        )
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,
@@ -354,6 +362,7 @@ class PlatformCore:
         self._host.builds.clear()
         self.lans.clear()
         self.rentals.clear()
+        self.recording.clear()
         self.slurm.clear()
         self._storage.clear()
         self._begin()

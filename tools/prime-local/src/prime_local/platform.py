@@ -37,6 +37,8 @@ class LocalPlatform:
         checkpoint_time: seconds on the platform clock that a checkpoint takes to be DURABLE once
             its files are copied.
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
+        rollout_time: seconds on the platform clock that the start of a hosted evaluation takes,
+            and each of its rollouts.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
@@ -84,6 +86,7 @@ class LocalPlatform:
         network_delay: float = 0.0,
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
+        rollout_time: float = 0.0,
         trace_index_delay: float = 0.0,
         provisioning_time: float = 0.0,
         provisioning_reads: int = 0,
@@ -112,6 +115,7 @@ class LocalPlatform:
             network_delay=network_delay,
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
+            rollout_time=rollout_time,
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
                 provisioning_time, provisioning_reads, detach_time, read_balance(balance)

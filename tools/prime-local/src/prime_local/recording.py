@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from prime_local.billing.wallets import Wallets
 from prime_local.clock import PlatformClock
+from prime_local.environments.files import ARTIFACTS, CONTENTS
 from prime_local.environments.registry import KIND as ENVIRONMENTS
 from prime_local.environments.registry import EnvironmentRegistry
+from prime_local.environments.values import VALUES
+from prime_local.evaluations.hosted import HostedEvaluations
 from prime_local.evaluations.registry import KIND as EVALUATIONS
 from prime_local.evaluations.registry import SAMPLES, EvaluationRegistry
 from prime_local.identifiers import Identifiers
@@ -24,13 +28,22 @@ class Recording:
         identifiers: makes ids.
         storage: keeps all of it.
         user_id: the only user there is.
+        wallets: what hosted evaluations are paid from.
+        rollout_time: seconds that each of their rollouts takes.
     """
 
     def __init__(
-        self, clock: PlatformClock, identifiers: Identifiers, storage: Storage, user_id: str
+        self,
+        clock: PlatformClock,
+        identifiers: Identifiers,
+        storage: Storage,
+        user_id: str,
+        wallets: Wallets,
+        rollout_time: float,
     ) -> None:
         self.environments = EnvironmentRegistry(clock, identifiers, storage, _USER_SLUG)
         self.evaluations = EvaluationRegistry(clock, identifiers, storage, self.environments)
+        self.hosted = HostedEvaluations(clock, identifiers, self.evaluations, wallets, rollout_time)
         self.external_runs = ExternalRunRegistry(clock, identifiers, storage, user_id)
 
     def take_over(self, objects: Objects) -> None:
@@ -40,5 +53,12 @@ class Recording:
             return [dict(row) for row in objects.get(kind, {}).values()]
 
         self.environments.take_over(kept(ENVIRONMENTS))
+        self.environments.files.take_over(kept(ARTIFACTS), kept(CONTENTS))
+        self.environments.values.take_over(kept(VALUES))
         self.evaluations.take_over(kept(EVALUATIONS), kept(SAMPLES))
+        self.hosted.take_over()
         self.external_runs.take_over(kept(RUNS), kept(METRICS))
+
+    def clear(self) -> None:
+        """Stop what is at work."""
+        self.hosted.clear()

@@ -24,6 +24,7 @@ from prime_local.contract.validation import QueryValues
 from prime_local.core import PlatformCore
 from prime_local.disks import routes as disk_routes
 from prime_local.environments import routes as environment_routes
+from prime_local.environments import store as hub_store
 from prime_local.errors import PlatformError, invalid, not_simulated
 from prime_local.evaluations import routes as evaluation_routes
 from prime_local.factory import routes as factory_routes
@@ -163,6 +164,8 @@ class PlatformServer:
                 raise _stopping()
             if path.startswith("/_local/") or path in local_routes.DOCUMENTS:
                 return http_response(await local_routes.serve(self._core, request, self.outage))
+            if path.startswith(hub_store.PREFIX):
+                return http_response(await hub_store.serve(self._core, request))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
             return http_response(self._error_reply(error, request))

@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.sessions import AsyncDiskSession
-from prime_compute.arguments import check_id, check_seconds
 from prime_compute.errors import DiskWaitTimeoutError
-from prime_compute.marks import carries, marked, new_mark
 from prime_compute.models import Disk, DiskList, DiskRequest, RenamedDisk, UpdateDiskRequest
 from prime_compute.models.disk_requests import disk_body
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import CREATE_DISK, DELETE_DISK, GET_DISK, LIST_DISKS, UPDATE_DISK
 from prime_compute.waiting import is_transient, wait_until_detached, wait_until_disk_active
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core.arguments import check_id, check_seconds
 from prime_core.creation import create_unkeyed
 from prime_core.errors import ConflictError, NotFoundError
+from prime_core.marks import carries, marked, new_mark
 from prime_core.models import encode_request
+from prime_core.offsets import check_window, iterate_offsets
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_core.reaper import Obligation

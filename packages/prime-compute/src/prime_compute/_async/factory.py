@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Literal
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import team_of
 from prime_compute.models import (
     FactoryNodes,
     FactoryStatus,
@@ -19,6 +18,7 @@ from prime_compute.operations import (
     GET_FACTORY_UTILIZATION,
     LIST_FACTORY_WORKLOADS,
 )
+from prime_core.arguments import team_of
 
 __all__ = ["AsyncFactory"]
 

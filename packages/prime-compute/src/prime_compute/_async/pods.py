@@ -9,8 +9,6 @@ from typing import Literal
 
 from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.sessions import AsyncPodSession
-from prime_compute.arguments import check_id, check_ids, check_seconds
-from prime_compute.marks import carries, marked, new_mark
 from prime_compute.models import (
     Pod,
     PodHistory,
@@ -22,7 +20,6 @@ from prime_compute.models import (
     PodStatusSnapshot,
 )
 from prime_compute.models.pod_requests import pod_body
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import (
     CREATE_POD,
     DELETE_POD,
@@ -34,10 +31,13 @@ from prime_compute.operations import (
 )
 from prime_compute.waiting import Missing, PodSchedule, is_transient, wait_until_pod_active
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core.arguments import check_id, check_ids, check_seconds
 from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
 from prime_core.creation import create_unkeyed
 from prime_core.errors import ConflictError, NotFoundError
+from prime_core.marks import carries, marked, new_mark
+from prime_core.offsets import check_window, iterate_offsets
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_core.reaper import Obligation

@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pydantic import SecretStr
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import check_id
 from prime_compute.models import SecretRequest, StoredSecret, StoredSecretList
 from prime_compute.models.secrets import StoredSecretAnswer
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import (
     CREATE_SECRET,
     DELETE_SECRET,
@@ -18,8 +16,10 @@ from prime_compute.operations import (
     LIST_SECRETS,
     UPDATE_SECRET,
 )
-from prime_compute.secret_values import check_value, kept_out_of_errors
+from prime_core.arguments import check_id
 from prime_core.models import encode_request
+from prime_core.offsets import check_window, iterate_offsets
+from prime_core.secret_values import check_value, kept_out_of_errors
 
 __all__ = ["AsyncSecrets"]
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import check_id, check_public_key, check_seconds, team_of
 from prime_compute.models import (
     SlurmCluster,
     SlurmClusterList,
@@ -35,6 +34,7 @@ from prime_compute.resizing import (
 )
 from prime_compute.waiting import is_transient
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core.arguments import check_id, check_public_key, check_seconds, team_of
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import check_id, check_public_key
 from prime_compute.models import SshKey, SshKeyChange, SshKeyList, UploadSshKeyRequest
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import (
     DELETE_SSH_KEY,
     LIST_SSH_KEYS,
     SET_PRIMARY_SSH_KEY,
     UPLOAD_SSH_KEY,
 )
+from prime_core.arguments import check_id, check_public_key
 from prime_core.models import encode_request
+from prime_core.offsets import check_window, iterate_offsets
 
 __all__ = ["AsyncSshKeys"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import team_of
 from prime_compute.models import Team, TeamList, TeamMember, TeamMemberList
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import LIST_MY_TEAMS, LIST_TEAM_MEMBERS
+from prime_core.arguments import team_of
+from prime_core.offsets import check_window, iterate_offsets
 
 __all__ = ["AsyncTeams"]
 

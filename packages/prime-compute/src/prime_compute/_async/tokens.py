@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from prime_compute._async.resource import AsyncComputeResource
-from prime_compute.arguments import check_id
 from prime_compute.models import ApiToken, ApiTokenList
-from prime_compute.offsets import check_window, iterate_offsets
 from prime_compute.operations import DELETE_TOKEN, DISABLE_TOKEN, LIST_TOKENS
+from prime_core.arguments import check_id
+from prime_core.offsets import check_window, iterate_offsets
 
 __all__ = ["AsyncTokens"]
 

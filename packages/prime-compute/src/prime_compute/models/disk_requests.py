@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from prime_compute.marks import MARK_LENGTH, marked
 from prime_compute.models.availability import DiskOffer
 from prime_compute.models.disks import MAX_DISK_NAME
+from prime_core.marks import MARK_LENGTH, marked
 from prime_core.models import RequestModel, encode_request
 
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from pydantic import Field, field_validator, model_validator
 
-from prime_compute.marks import MARK_LENGTH, marked
 from prime_compute.models.availability import GpuOffer
 from prime_core.exact import ExactNumbers, Price
+from prime_core.marks import MARK_LENGTH, marked
 from prime_core.models import RequestModel, encode_request
 
 DEFAULT_IMAGE = "ubuntu_22_cuda_12"

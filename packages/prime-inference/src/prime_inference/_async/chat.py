@@ -11,8 +11,8 @@ from prime_core.decoding import model_reader
 from prime_core.operations import Operation
 from prime_core.streams import OpenStream
 from prime_core.sync import when_received
-from prime_core.transport import AsyncTransport
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
+from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.encoding import PATIENCE, encode_chat
 from prime_inference.errors import naming_models
 from prime_inference.models import (
@@ -25,17 +25,14 @@ from prime_inference.routes import chat_operation
 __all__ = ["AsyncChat", "AsyncChatCompletions"]
 
 
-class AsyncChatCompletions:
+class AsyncChatCompletions(AsyncInferenceResource):
     """Completes chats, whole or as a stream. Made by `AsyncInferenceClient.chat`.
 
     Follows the documented page "api-reference/inference-chat-completions".
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     @overload
     async def create(
@@ -160,17 +157,14 @@ def _keep() -> None:
     """The caller has the stream, and closes it."""
 
 
-class AsyncChat:
+class AsyncChat(AsyncInferenceResource):
     """What is to do with chats. Made by `AsyncInferenceClient.chat`.
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     @property
     def completions(self) -> AsyncChatCompletions:
         """Completions of chats."""
-        return AsyncChatCompletions(self._transport)
+        return AsyncChatCompletions(self._client)

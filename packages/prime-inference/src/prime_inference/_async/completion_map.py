@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from typing_extensions import Self
 
+from prime_core._async.api_client import AsyncAPIClient
 from prime_core.adaptive import AdaptiveLimit
 from prime_core.errors import (
     ConfigurationError,
@@ -21,7 +22,6 @@ from prime_core.errors import (
 )
 from prime_core.operations import Operation
 from prime_core.progress import ItemProgress
-from prime_core.transport import AsyncTransport
 from prime_core.work_streams import WorkStream
 from prime_inference._async.chat import AsyncChatCompletions
 from prime_inference.completion_results import CompletionResult, CompletionTotals
@@ -48,7 +48,7 @@ class AsyncCompletionMap:
     `AsyncInferenceClient.map_completions`.
 
     Args:
-        transport: the connections.
+        client: the connections.
         requests: what to complete.
         limit: the most requests under way.
         ordered: whether results come in the order of the requests.
@@ -61,7 +61,7 @@ class AsyncCompletionMap:
 
     def __init__(
         self,
-        transport: AsyncTransport,
+        client: AsyncAPIClient,
         requests: Iterable[Request] | AsyncIterable[Request],
         *,
         limit: int,
@@ -72,8 +72,8 @@ class AsyncCompletionMap:
         timeout: float | None,
         progress: bool,
     ) -> None:
-        self._transport = transport
-        self._completions = AsyncChatCompletions(transport)
+        self._transport = client._transport
+        self._completions = AsyncChatCompletions(client)
         self._limit = limit
         self._allowed = AdaptiveLimit(limit)
         self._file = None if results is None else ResultFile(results)

@@ -8,7 +8,7 @@ from typing import Any
 
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
-from prime_core.transport import AsyncTransport
+from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.encoding import PATIENCE
 from prime_inference.errors import naming_models
 from prime_inference.evaluation_requests import encode_evaluation
@@ -26,17 +26,14 @@ _PROTOCOL = {
 }
 
 
-class AsyncEvaluations:
+class AsyncEvaluations(AsyncInferenceResource):
     """Asks evaluation models typed questions. Made by `AsyncInferenceClient.evaluations`.
 
     Follows the documented page "api-reference/inference-evaluations".
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def create(
         self,

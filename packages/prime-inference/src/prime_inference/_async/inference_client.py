@@ -46,17 +46,17 @@ class AsyncInferenceClient(AsyncInferenceResource):
     @property
     def models(self) -> AsyncModels:
         """The catalogue of models."""
-        return AsyncModels(self._transport)
+        return AsyncModels(self._client)
 
     @property
     def chat(self) -> AsyncChat:
         """Chats: ``chat.completions.create`` completes one."""
-        return AsyncChat(self._transport)
+        return AsyncChat(self._client)
 
     @property
     def evaluations(self) -> AsyncEvaluations:
         """Typed questions to evaluation models."""
-        return AsyncEvaluations(self._transport)
+        return AsyncEvaluations(self._client)
 
     def map_completions(
         self,
@@ -101,7 +101,7 @@ class AsyncInferenceClient(AsyncInferenceResource):
             ValueError: a wrong argument.
         """
         return AsyncCompletionMap(
-            self._transport,
+            self._client,
             requests,
             limit=check_limit(limit),
             ordered=ordered,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
-from prime_core.transport import AsyncTransport
+from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.errors import naming_models
 from prime_inference.models import InferenceModel, InferenceModelList
 from prime_inference.operations import GET_INFERENCE_MODEL, LIST_INFERENCE_MODELS
@@ -12,17 +12,14 @@ from prime_inference.operations import GET_INFERENCE_MODEL, LIST_INFERENCE_MODEL
 __all__ = ["AsyncModels"]
 
 
-class AsyncModels:
+class AsyncModels(AsyncInferenceResource):
     """Reads the catalogue, which needs no API key. Made by `AsyncInferenceClient.models`.
 
     Follows the documented page "api-reference/inference-models".
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def list(
         self, *, team_id: str | None = None, timeout: float | None = None

@@ -7,23 +7,26 @@ from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
-from prime_core.sync import Facade, run
+from prime_core.sync import run
 from prime_inference._async.chat import AsyncChat, AsyncChatCompletions
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
 from prime_inference._sync.chat_streams import ChatCompletionStream
+from prime_inference._sync.resource import InferenceResource
 from prime_inference.models import ChatCompletion, ChatRequest
 
 __all__ = ["Chat", "ChatCompletions"]
 
 
-class ChatCompletions(Facade[AsyncChatCompletions]):
+class ChatCompletions(InferenceResource):
     """Completes chats, whole or as a stream. Made by `InferenceClient.chat`.
 
     Follows the documented page "api-reference/inference-chat-completions".
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
+
+    _async: AsyncChatCompletions
 
     def __init__(self) -> None:
         raise TypeError("ChatCompletions is made by InferenceClient.chat")
@@ -118,12 +121,14 @@ class ChatCompletions(Facade[AsyncChatCompletions]):
         )
 
 
-class Chat(Facade[AsyncChat]):
+class Chat(InferenceResource):
     """What is to do with chats. Made by `InferenceClient.chat`.
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
+
+    _async: AsyncChat
 
     def __init__(self) -> None:
         raise TypeError("Chat is made by InferenceClient.chat")

@@ -23,7 +23,7 @@ class CompletionMap(Facade[AsyncCompletionMap]):
     `InferenceClient.map_completions`.
 
     Args:
-        transport: the connections.
+        client: the connections.
         requests: what to complete.
         limit: the most requests under way.
         ordered: whether results come in the order of the requests.

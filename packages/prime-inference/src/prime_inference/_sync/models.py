@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
-from prime_core.sync import Facade, run
+from prime_core.sync import run
 from prime_inference._async.models import AsyncModels
+from prime_inference._sync.resource import InferenceResource
 from prime_inference.models import InferenceModel, InferenceModelList
 
 __all__ = ["Models"]
 
 
-class Models(Facade[AsyncModels]):
+class Models(InferenceResource):
     """Reads the catalogue, which needs no API key. Made by `InferenceClient.models`.
 
     Follows the documented page "api-reference/inference-models".
 
     Args:
-        transport: the connections.
+        client: the connections.
     """
+
+    _async: AsyncModels
 
     def __init__(self) -> None:
         raise TypeError("Models is made by InferenceClient.models")

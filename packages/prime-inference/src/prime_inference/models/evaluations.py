@@ -13,11 +13,7 @@ JSONText: TypeAlias = str | Mapping[str, Any] | Sequence[Any]
 """Text, or JSON that says the same in a structure."""
 
 
-class _Question(RequestModel):
-    always_sent: ClassVar[frozenset[str]] = frozenset({"type"})
-
-
-class BooleanQuestion(_Question):
+class BooleanQuestion(RequestModel):
     """Asks whether something holds. Follows the page "api-reference/inference-evaluations".
 
     Attributes:
@@ -26,12 +22,14 @@ class BooleanQuestion(_Question):
         criteria: what the outcomes mean, under ``true``, ``false`` or both.
     """
 
+    always_sent: ClassVar[frozenset[str]] = frozenset({"type"})
+
     type: Literal["boolean"] = "boolean"
     instructions: JSONText | None = None
     criteria: dict[str, Any] | None = None
 
 
-class ChoiceQuestion(_Question):
+class ChoiceQuestion(RequestModel):
     """Asks for one of several options. Follows the page "api-reference/inference-evaluations".
 
     Attributes:
@@ -40,12 +38,14 @@ class ChoiceQuestion(_Question):
         criteria: 1 to 255 options in order: by name, what each means, or `None`.
     """
 
+    always_sent: ClassVar[frozenset[str]] = frozenset({"type"})
+
     type: Literal["choice"] = "choice"
     instructions: JSONText | None = None
     criteria: dict[str, Any]
 
 
-class ScoreQuestion(_Question):
+class ScoreQuestion(RequestModel):
     """Asks for a place on a scale. Follows the page "api-reference/inference-evaluations".
 
     Attributes:
@@ -53,6 +53,8 @@ class ScoreQuestion(_Question):
         instructions: what to judge: text, an object or a list.
         criteria: 2 to 10 levels: what each means, from the lowest to the highest.
     """
+
+    always_sent: ClassVar[frozenset[str]] = frozenset({"type"})
 
     type: Literal["score"] = "score"
     instructions: JSONText | None = None

@@ -7,6 +7,9 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
+from prime_train._async.environments import AsyncEnvironments
+from prime_train._async.evaluations import AsyncEvaluations
+from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
 from prime_train._async.resource import AsyncTrainResource
 
 __all__ = ["AsyncTrainClient"]
@@ -32,9 +35,25 @@ class AsyncTrainClient(AsyncTrainResource):
             raise ValueError("pass api_key or client, not both")
         super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
         self._client._share(self)
+        self._hosted_evaluations = AsyncHostedEvaluations(self._client)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self._client)
+
+    @property
+    def evaluations(self) -> AsyncEvaluations:
+        """Evaluations and their samples."""
+        return AsyncEvaluations(self._client)
+
+    @property
+    def hosted_evaluations(self) -> AsyncHostedEvaluations:
+        """Evaluations that the platform runs."""
+        return self._hosted_evaluations
+
+    @property
+    def environments(self) -> AsyncEnvironments:
+        """The environments hub."""
+        return AsyncEnvironments(self._client)
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,6 +71,7 @@ class AsyncTrainClient(AsyncTrainResource):
 
         Shared connections are closed by the last client that uses them.
         """
+        self._hosted_evaluations._close_schedules()
         await self._client._release(self)
 
 

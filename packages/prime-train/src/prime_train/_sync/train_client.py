@@ -10,6 +10,9 @@ from typing_extensions import Self
 from prime_core._sync.api_client import APIClient
 from prime_core.sync import enter, leave, run, unwrap
 from prime_train._async.train_client import AsyncTrainClient
+from prime_train._sync.environments import Environments
+from prime_train._sync.evaluations import Evaluations
+from prime_train._sync.hosted_evaluations import HostedEvaluations
 from prime_train._sync.resource import TrainResource
 
 __all__ = ["TrainClient"]
@@ -30,6 +33,21 @@ class TrainClient(TrainResource):
 
     def __init__(self, api_key: str | None = None, *, client: APIClient | None = None) -> None:
         self._async = AsyncTrainClient(api_key, client=None if client is None else unwrap(client))
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Evaluations and their samples."""
+        return Evaluations._wrap(self._async.evaluations)
+
+    @property
+    def hosted_evaluations(self) -> HostedEvaluations:
+        """Evaluations that the platform runs."""
+        return HostedEvaluations._wrap(self._async.hosted_evaluations)
+
+    @property
+    def environments(self) -> Environments:
+        """The environments hub."""
+        return Environments._wrap(self._async.environments)
 
     def __enter__(self) -> Self:
         enter(self._async)

@@ -63,7 +63,11 @@ class CheckpointNeed:
         return f"{-(-self.recommended.high // GIB)}Gi"
 
     def fits(self, size: str) -> bool:
-        """Whether a volume of a size surely holds what is needed, without room to spare."""
+        """Whether a volume of a size surely holds what is needed, without room to spare.
+
+        Args:
+            size: whole Gi or Ti, such as ``1536Gi``.
+        """
         return self.needed.high <= check_volume_size(size) * GIB
 
 

@@ -44,7 +44,11 @@ class DispatchKnobs:
     source_ref: str | None = None
 
     def overridden(self, **given: str | None) -> DispatchKnobs:
-        """The same with those knobs that are given."""
+        """The same with those knobs that are given.
+
+        Args:
+            given: knobs by name; None leaves one as it is.
+        """
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def problems(self) -> Iterator[tuple[str, str]]:

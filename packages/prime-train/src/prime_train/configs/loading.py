@@ -30,6 +30,9 @@ Mode: TypeAlias = Literal["rl", "sft"]
 class TrainConfig:
     """The config of a hosted run, composed and typed. `load_config` makes it.
 
+    Args:
+        composition: where each value came from.
+
     Attributes:
         mode: ``rl`` or ``sft``.
         settings: the typed config; what the documentation does not have is in `model_extra`.

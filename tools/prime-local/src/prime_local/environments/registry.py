@@ -8,6 +8,8 @@ from typing import Any
 
 from prime_local.clock import PlatformClock
 from prime_local.contract.document import JsonObject
+from prime_local.environments.files import EnvironmentFiles
+from prime_local.environments.values import EnvironmentValues
 from prime_local.errors import PlatformError
 from prime_local.identifiers import Identifiers
 from prime_local.sandboxes.record import wire_date
@@ -55,6 +57,10 @@ class EnvironmentRegistry:
         identifiers: makes their ids.
         storage: keeps them.
         user_slug: owner of the caller's own.
+
+    Attributes:
+        files: their wheels and sources.
+        values: their secrets and variables.
     """
 
     def __init__(
@@ -64,6 +70,8 @@ class EnvironmentRegistry:
         self._identifiers = identifiers
         self._storage = storage
         self._user_slug = user_slug
+        self.files = EnvironmentFiles(clock, identifiers, storage)
+        self.values = EnvironmentValues(clock, identifiers, storage)
         self._environments: dict[str, Environment] = {}
         for name in _PUBLISHED:
             # The same id on each platform: nothing of them is kept.
@@ -101,6 +109,52 @@ class EnvironmentRegistry:
         self._storage.save_object(KIND, made.id, asdict(made))
         return made, True
 
+    def select(self, asked: JsonObject, *, private: bool) -> list[Environment]:
+        """Return the environments that a list asks for.
+
+        Args:
+            asked: the query of the list.
+            private: whether the caller sees private ones, too.
+        """
+        found = [each for each in self._environments.values() if self._wanted(each, asked)]
+        if not private:
+            found = [each for each in found if each.visibility == "PUBLIC"]
+        by_name = asked["sort_by"] == "name"
+        found.sort(
+            key=lambda each: (each.name, each.owner) if by_name else (each.created_at, each.name),
+            reverse=asked["sort_order"] == "desc",
+        )
+        return found
+
+    def _wanted(self, each: Environment, asked: JsonObject) -> bool:
+        versions = self.files.versions(each.id)
+        about = versions[0].asked["metadata"] if versions else {}
+        text = f"{each.name} {about.get('description', '')}".lower()
+        return (
+            asked.get("owner") in (None, each.owner)
+            and asked.get("visibility") in (None, each.visibility)
+            and asked.get("search", "").lower() in text
+            and set(asked.get("tags") or ()) <= set(about.get("tags", ()))
+            and not asked.get("starred_only")
+            and (not asked.get("mine_only") or each.owner == self._user_slug)
+        )
+
+    def check_owned(self, environment: Environment) -> None:
+        """Check that the caller may change an environment.
+
+        Raises:
+            PlatformError: 403.
+        """
+        if environment.owner == _PUBLISHER:
+            raise PlatformError(403, "The environment belongs to somebody else")
+
+    def delete(self, environment: Environment) -> None:
+        """Delete an environment with all that it holds."""
+        self.files.delete_all_of(environment.id)
+        self.values.delete_all_of(environment.id)
+        del self._environments[environment.id]
+        self._storage.save_object(KIND, environment.id, None)
+
     def by_slug(self, owner: str, name: str) -> Environment:
         """Return an environment.
 
@@ -116,6 +170,15 @@ class EnvironmentRegistry:
             PlatformError: 404.
         """
         return self._known(self._environments.get(environment_id))
+
+    def ids_of(self, name: str) -> set[str]:
+        """Return the ids of the environments of a name, or of a slug."""
+        owner, _, short = name.rpartition("/")
+        return {
+            each.id
+            for each in self._environments.values()
+            if each.name == short and owner in ("", each.owner)
+        }
 
     def _find(self, owner: str, name: str) -> Environment | None:
         every = self._environments.values()

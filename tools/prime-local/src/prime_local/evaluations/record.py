@@ -18,9 +18,10 @@ class Status(str, Enum):
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+    TIMEOUT = "TIMEOUT"
 
 
-CLOSED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
+CLOSED = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.TIMEOUT)
 # What a create and an update may say about it, each with its value where nothing is said.
 DESCRIPTION: JsonObject = {
     "name": "",
@@ -48,6 +49,7 @@ class Evaluation:
         environments: id and name of each.
         scored: how many of its samples have a score; `score_sum` is what they come to.
         pushes: how many times samples were pushed.
+        hosted: sandbox and final log of one that the platform runs.
     """
 
     id: str
@@ -69,6 +71,7 @@ class Evaluation:
     score_sum: float = 0.0
     min_score: float | None = None
     max_score: float | None = None
+    hosted: JsonObject | None = None
 
     @property
     def closed(self) -> bool:
@@ -111,7 +114,8 @@ class Evaluation:
             "environment_names": [each["name"] for each in self.environments],
             "suite_id": self.suite_id,
             "run_id": self.run_id,
-            "is_hosted": False,
+            "is_hosted": self.hosted is not None,
+            "sandbox_id": None if self.hosted is None else self.hosted["sandbox_id"],
             "error_message": self.error_message,
             "created_at": self.created_at,
             "updated_at": self.updated_at,

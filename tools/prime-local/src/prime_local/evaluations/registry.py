@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from prime_local.clock import PlatformClock
@@ -54,6 +54,43 @@ class EvaluationRegistry:
         for row in samples:
             self._samples[row["evaluation_id"]] += row["samples"]
 
+    def all(self) -> Iterable[Evaluation]:
+        """Return every evaluation, oldest first."""
+        return list(self._evaluations.values())
+
+    def select(self, owner: Owner, asked: JsonObject) -> list[Evaluation]:
+        """Return the evaluations of a scope, newest first.
+
+        Args:
+            owner: the scope.
+            asked: the query of a list.
+        """
+        wanted: list[Callable[[Evaluation], bool]] = [lambda each: each.team_id == owner.team_id]
+        if (environment_id := asked.get("environment_id")) is not None:
+            wanted.append(lambda each: environment_id in [env["id"] for env in each.environments])
+        if (name := asked.get("environment_name")) is not None:
+            ids = self._environments.ids_of(name)
+            wanted.append(lambda each: bool(ids & {env["id"] for env in each.environments}))
+        if (suite_id := asked.get("suite_id")) is not None:
+            wanted.append(lambda each: each.suite_id == suite_id)
+        found = [each for each in self.all() if all(fits(each) for fits in wanted)]
+        return found[::-1]
+
+    def known_environment(self, environment_id: str) -> None:
+        """Check that an environment can be evaluated.
+
+        Raises:
+            PlatformError: 404.
+        """
+        self._environments.by_id(environment_id)
+
+    def delete(self, evaluation: Evaluation) -> None:
+        """Delete an evaluation and its samples."""
+        del self._evaluations[evaluation.id], self._samples[evaluation.id]
+        for push in range(1, evaluation.pushes + 1):
+            self._storage.save_object(SAMPLES, f"{evaluation.id}/{push}", None)
+        self._storage.save_object(KIND, evaluation.id, None)
+
     def create(self, asked: JsonObject, owner: Owner) -> Evaluation:
         """Create an evaluation.
 
@@ -81,7 +118,7 @@ class EvaluationRegistry:
         )
         self._evaluations[evaluation.id] = evaluation
         self._samples[evaluation.id] = []
-        self._save(evaluation)
+        self.save(evaluation)
         return evaluation
 
     def get(self, evaluation_id: str) -> Evaluation:
@@ -113,7 +150,7 @@ class EvaluationRegistry:
             self._close(evaluation, Status(asked["status"]))
             evaluation.error_message = asked.get("error_message")
         evaluation.described |= {name: asked[name] for name in DESCRIPTION if name in asked}
-        self._save(evaluation)
+        self.save(evaluation)
 
     def push(self, evaluation: Evaluation, samples: list[JsonObject]) -> None:
         """Append samples; the first ones make the evaluation run.
@@ -129,7 +166,7 @@ class EvaluationRegistry:
         self._samples[evaluation.id] += samples
         row = {"evaluation_id": evaluation.id, "samples": samples}
         self._storage.save_object(SAMPLES, f"{evaluation.id}/{evaluation.pushes}", row)
-        self._save(evaluation)
+        self.save(evaluation)
 
     def finalize(self, evaluation: Evaluation, metrics: JsonObject | None) -> None:
         """Complete an evaluation.
@@ -140,7 +177,18 @@ class EvaluationRegistry:
         self._close(evaluation, Status.COMPLETED)
         if metrics is not None:
             evaluation.described["metrics"] = metrics
-        self._save(evaluation)
+        self.save(evaluation)
+
+    def begin_hosted(self, evaluation: Evaluation) -> None:
+        """Let an evaluation that the platform runs begin."""
+        evaluation.status, evaluation.started_at = Status.RUNNING, self._now()
+        self.save(evaluation)
+
+    def end_hosted(self, evaluation: Evaluation, status: Status, reason: str | None) -> None:
+        """Note the end of an evaluation that the platform ran."""
+        self._close(evaluation, status)
+        evaluation.error_message = None if status is Status.CANCELLED else reason
+        self.save(evaluation)
 
     def viewer_url(self, evaluation: Evaluation) -> str:
         """Return the address that it would have on the dashboard."""
@@ -152,7 +200,8 @@ class EvaluationRegistry:
         evaluation.status = status
         evaluation.completed_at = self._now()
 
-    def _save(self, evaluation: Evaluation) -> None:
+    def save(self, evaluation: Evaluation) -> None:
+        """Keep an evaluation that has changed."""
         evaluation.updated_at = self._now()
         self._storage.save_object(KIND, evaluation.id, evaluation.to_row())
 

@@ -113,6 +113,18 @@ class RLConfig(Section):
         max_steps: training steps.
         seq_len: tokens of a sequence.
         env_vars: variables of all processes.
+        model: the model that all roles share.
+        deployment: GPUs and nodes.
+        ckpt: checkpoints; None saves none.
+        resume: the checkpoint to begin from.
+        wandb: where Weights & Biases logs it.
+        monitors: the same, by prime-rl's name for it, and other outlets.
+        log: how much is logged.
+        trainer: the trainer.
+        orchestrator: rollouts, environments and their algorithms.
+        inference: the inference servers.
+        weight_broadcast: how new weights reach the inference servers.
+        rollout_transport: how rollouts reach the trainer.
     """
 
     name: str | None = None

@@ -98,6 +98,22 @@ class SFTConfig(Section):
         name: display name of the run.
         max_steps: training steps.
         env_vars: variables of all processes.
+        model: the model.
+        data: the data set.
+        optim: the optimizer.
+        scheduler: the learning rate's course.
+        renderer: how messages become tokens.
+        deployment: GPUs and nodes.
+        ckpt: checkpoints; None saves none.
+        resume: the checkpoint to begin from.
+        loss_mask: the roles that the loss counts.
+        val: validation.
+        eval: evaluations while it trains.
+        inference: the inference servers.
+        weight_broadcast: how new weights reach the inference servers.
+        wandb: where Weights & Biases logs it.
+        monitors: the same, by prime-rl's name for it, and other outlets.
+        log: how much is logged.
     """
 
     name: str | None = None
