@@ -125,7 +125,7 @@ async def test_intervals_grow_while_a_tick_takes_along_what_is_nearly_due() -> N
     schedule = schedule_of(source)
     with pytest.raises(PollTimeout):
         await schedule.wait("a", ready, soon(12 * TICK))
-    # After 1, 1.5, 2.25, 3.4 and 5 ticks more, and the last look a tick before the deadline; two that
+    # After 1, 1.5, 2.25 and 3.4 ticks more, and a last look a tick before the deadline; two that
     # are closer together than a tick are one.
     gaps = [(after - before) / TICK for before, after in pairwise(source.ticks)]
     assert 4 <= len(gaps) <= 6
