@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from prime_compute import (
+    APIConnectionError,
     AsyncComputeClient,
     DiskRequest,
     GpuOffer,
@@ -103,6 +105,43 @@ async def test_a_pod_that_is_not_usable_in_time_is_deleted_again(
             async with client.pods.session(request, timeout=0.2):
                 raise AssertionError("the block must not run")
     assert live(platform) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["pods", "disks"])
+async def test_a_session_is_not_entered_after_its_time(
+    platform: LocalPlatform, client: AsyncComputeClient, offer: GpuOffer, kind: str
+) -> None:
+    disks = await client.availability.list_disks(data_center_id="CANADA-1")
+    operation = "create_pod" if kind == "pods" else "create_disk"
+    platform.add_faults(FaultRule(operation, delay_after=0.4))
+    with pytest.raises(TimeoutError):
+        if kind == "pods":
+            async with client.pods.session(PodRequest.from_offer(offer), timeout=0.3):
+                raise AssertionError("the block must not run")
+        else:
+            wanted = DiskRequest.from_offer(disks.items[0], size=100)
+            async with client.disks.session(wanted, timeout=0.3):
+                raise AssertionError("the block must not run")
+    assert live(platform) == (0, 0)
+
+
+async def test_a_session_that_may_have_made_something_says_so_and_what(
+    platform: LocalPlatform,
+    client: AsyncComputeClient,
+    offer: GpuOffer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    platform.add_faults(
+        FaultRule("create_pod", reset="before_commit"), FaultRule("list_pods", status=401)
+    )
+    with pytest.raises(APIConnectionError):
+        async with client.pods.session(PodRequest.from_offer(offer, name="train")):
+            raise AssertionError("the block must not run")
+    await reaper.drain(client._transport)
+    (record,) = [each for each in caplog.records if "go on costing money" in each.message]
+    assert re.match(
+        r"Pod 'train-[0-9a-f]{10}', asked for as 'train', if it was made, could", record.message
+    )
 
 
 @pytest.mark.parametrize("operation", ["create_pod", "get_pods_status", "delete_pod"])

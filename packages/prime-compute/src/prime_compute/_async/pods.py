@@ -10,7 +10,7 @@ from typing import Literal
 from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.sessions import AsyncPodSession
 from prime_compute.arguments import check_id, check_ids, check_seconds
-from prime_compute.marks import carries, marked, new_mark
+from prime_compute.marks import carries, described, new_mark
 from prime_compute.models import (
     Pod,
     PodHistory,
@@ -117,7 +117,7 @@ class AsyncPods(AsyncComputeResource):
             Pod,
             body=pod_body(request, mark),
             team=request.team_id,
-            description=f"Pod {marked(request.name, mark, 'pod')!r}",
+            description=described(request.name, mark, "pod"),
             discard=lambda pod: self._discard(pod.id),
             find=find,
             obligation=obligation,
@@ -145,7 +145,8 @@ class AsyncPods(AsyncComputeResource):
 
         Args:
             request: what to rent.
-            timeout: seconds until it can be used, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it can be used, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.
@@ -358,8 +359,14 @@ class AsyncPods(AsyncComputeResource):
             APIError: the states could not be read.
         """
         check_id("pod_id", pod_id)
-        check_seconds("timeout", timeout)
-        return await wait_until_pod_active(self._schedules.get(), pod_id, timeout)
+        deadline = asyncio.get_running_loop().time() + check_seconds("timeout", timeout)
+        return await self._wait_until_active(pod_id, deadline, timeout)
+
+    async def _wait_until_active(
+        self, pod_id: str, deadline: float, timeout: float
+    ) -> PodStatusSnapshot:
+        """Waits until a loop time, which the error calls ``timeout`` seconds."""
+        return await wait_until_pod_active(self._schedules.get(), pod_id, deadline, timeout)
 
     def _close_schedules(self) -> None:
         close_schedules(self._schedules)

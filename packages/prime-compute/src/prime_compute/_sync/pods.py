@@ -74,7 +74,8 @@ class Pods(ComputeResource):
 
         Args:
             request: what to rent.
-            timeout: seconds until it can be used, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it can be used, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.
