@@ -13,6 +13,7 @@ import pytest
 from prime_compute import (
     APIConnectionError,
     AsyncComputeClient,
+    ComputeClient,
     DiskRequest,
     GpuOffer,
     PodInstallationError,
@@ -114,14 +115,14 @@ async def test_a_session_is_not_entered_after_its_time(
     disks = await client.availability.list_disks(data_center_id="CANADA-1")
     operation = "create_pod" if kind == "pods" else "create_disk"
     platform.add_faults(FaultRule(operation, delay_after=0.4))
+    session = (
+        client.pods.session(PodRequest.from_offer(offer), timeout=0.3)
+        if kind == "pods"
+        else client.disks.session(DiskRequest.from_offer(disks.items[0], size=100), timeout=0.3)
+    )
     with pytest.raises(TimeoutError):
-        if kind == "pods":
-            async with client.pods.session(PodRequest.from_offer(offer), timeout=0.3):
-                raise AssertionError("the block must not run")
-        else:
-            wanted = DiskRequest.from_offer(disks.items[0], size=100)
-            async with client.disks.session(wanted, timeout=0.3):
-                raise AssertionError("the block must not run")
+        async with session:
+            raise AssertionError("the block must not run")
     assert live(platform) == (0, 0)
 
 
@@ -224,6 +225,28 @@ async def test_a_disk_outlives_the_pod_that_uses_it_and_no_more(
                 )
             assert live(platform) == (0, 1)
         assert live(platform) == (0, 0)
+
+
+@pytest.mark.parametrize("style", ["async", "sync"])
+async def test_a_session_outside_the_main_thread_says_what_it_cant_do(
+    platform: LocalPlatform, offer: GpuOffer, style: str
+) -> None:
+    request = PodRequest.from_offer(offer)
+
+    def work() -> None:
+        if style == "sync":
+            with ComputeClient() as client, client.pods.session(request):
+                return
+        asyncio.run(rent())
+
+    async def rent() -> None:
+        async with AsyncComputeClient() as client, client.pods.session(request):
+            pass
+
+    with pytest.warns(RuntimeWarning, match="outside the main thread") as caught:
+        await asyncio.to_thread(work)
+    assert [each.filename for each in caught] == [__file__], "once, and at the user's line"
+    assert live(platform) == (0, 0)
 
 
 async def test_a_session_is_entered_once_and_not_pickled(

@@ -21,11 +21,14 @@ SIGNALS = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 _guarded: list[int] = []
 
 
-def _claim() -> list[int]:
+def _claim(stacklevel: int) -> list[int]:
     """The signals to guard: none but for the outermost guard, in the main thread.
 
     Only there can a handler be installed. Elsewhere a guard says what it can't do, unless it
     is the part on the loop thread of one that a sync program has entered.
+
+    Args:
+        stacklevel: of that warning: from here to the user's line.
     """
     if _guarded:
         return []
@@ -38,7 +41,7 @@ def _claim() -> list[int]:
             "clean-up. Enter this in the main thread, or install a handler for them there that "
             "raises SystemExit.",
             RuntimeWarning,
-            stacklevel=4,  # past the guard and the context manager that it belongs to
+            stacklevel=stacklevel,
         )
     return list(_guarded)
 
@@ -84,7 +87,7 @@ class CancelOnTermination:
 
     def enter(self) -> None:
         """Guards the running task, where the default handlers are in place."""
-        self._signals = _claim()
+        self._signals = _claim(stacklevel=4)
         if not self._signals:
             return
         self._loop = asyncio.get_running_loop()
@@ -126,7 +129,7 @@ class ExitOnTermination:
 
     def enter(self) -> None:
         """Guards the main thread, where the default handlers are in place."""
-        signals = _claim()
+        signals = _claim(stacklevel=5)  # `prime_core.sync.enter` is one more
         self._entered = bool(signals)
         for number in signals:
             signal.signal(number, exit_for)
