@@ -32,10 +32,12 @@ def run(
     signals: Sequence[int] = (),
     until: str | None = None,
     platform: PlatformProcess | None = None,
+    pause: float = 0.15,
 ) -> tuple[int, str]:
     """Interrupts the program once it works; its exit code and what it wrote to stderr.
 
-    ``until`` is an operation that must have been asked for before the interruption.
+    ``until`` is an operation that must have been asked for before the interruption, ``pause``
+    the seconds after each signal.
     """
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), style, how],
@@ -46,7 +48,7 @@ def run(
     )
     try:
         assert process.stdout is not None
-        if until is None or how == "create":
+        if until is None or how in ("create", "thread"):
             assert process.stdout.readline() == "working\n"
         deadline = time.monotonic() + START
         while until and platform and not platform.ledger()["requests"].get(until):
@@ -54,7 +56,7 @@ def run(
             time.sleep(0.02)
         for number in signals:
             process.send_signal(number)
-            time.sleep(0.15)
+            time.sleep(pause)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)
         ended = process.poll() is not None
@@ -150,3 +152,51 @@ def test_ctrl_c_in_a_plain_create_leaves_nothing(
     assert code != 0, stderr
     assert platform_process.ledger()["pods"]["created"] == 1
     nothing_lives(platform_process)
+
+
+@either_style
+@pytest.mark.parametrize("pause", [0.003, 0.01, 0.03])
+def test_ctrl_c_in_quick_succession_leaves_nothing(
+    style: str,
+    pause: float,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    code, stderr = run(style, "wait", program_environment, [signal.SIGINT] * 2, pause=pause)
+    assert code != 0, stderr
+    nothing_lives(platform_process)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@either_style
+def test_a_second_signal_in_the_clean_up_leaves_nothing_and_the_signals_exit_code(
+    style: str,
+    number: signal.Signals,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    platform_process.add_faults(FaultRule("delete_pod", delay_before=0.6))
+    code, stderr = run(style, "wait", program_environment, [number] * 2)
+    assert code == 128 + number, stderr
+    nothing_lives(platform_process)
+
+
+@pytest.mark.parametrize(
+    ("style", "how"), [("async", "create"), ("sync", "create"), ("sync", "thread")]
+)
+def test_an_end_in_a_create_that_made_nothing_is_soon_and_told_as_it_is(
+    style: str,
+    how: str,
+    platform_process: PlatformProcess,
+    program_environment: dict[str, str],
+) -> None:
+    platform_process.add_faults(FaultRule("create_pod", delay_before=0.3, reset="before_commit"))
+    began = time.monotonic()
+    code, stderr = run(
+        style, how, program_environment, [signal.SIGINT], "create_pod", platform_process
+    )
+    assert code != 0, stderr
+    assert "if it was made, had not appeared when the program ended" in stderr
+    assert "left behind" not in stderr
+    assert time.monotonic() - began < PATIENCE, "with the start of the program"
+    assert platform_process.ledger()["pods"]["created"] == 0

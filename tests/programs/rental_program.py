@@ -1,15 +1,17 @@
 """A program under test: rents a pod on a disk of its own, and is interrupted or ends itself.
 
-Usage: rental_program.py {async|sync} {wait|body|exit|create}
+Usage: rental_program.py {async|sync} {wait|body|exit|create|thread}
 
 It prints ``working`` in the block, where it waits, raises an exception (``body``) or ends the
-program (``exit``). ``create`` prints it before the creates, which are not waited for in a block.
+program (``exit``). ``create`` prints it before the creates, which are not waited for in a block;
+``thread`` does so on a daemon thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 
 from prime_compute import AsyncComputeClient, ComputeClient, DiskRequest, PodRequest
@@ -59,7 +61,10 @@ def run_sync(how: str) -> None:
 
 if __name__ == "__main__":
     style, how = sys.argv[1:]
-    if style == "async":
+    if how == "thread":
+        threading.Thread(target=run_sync, args=("create",), daemon=True).start()
+        time.sleep(60)
+    elif style == "async":
         asyncio.run(run_async(how))
     else:
         run_sync(how)

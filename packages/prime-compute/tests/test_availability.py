@@ -279,6 +279,8 @@ ADJUSTABLE = {
         ([offer(prepaidTime=24)], {"prepaid": True}, "c", "2", None),
         ([offer(prices={"onDemand": 1, "currency": "EUR"}), offer()], {}, "c", "2", None),
         ([offer(price=None), offer(cloudId="d")], {}, "d", "2", None),
+        ([offer(gpuType="CPU_NODE", price=0.1), offer(cloudId="d")], {}, "d", "2", None),
+        ([offer(gpuType="CPU_NODE")], {"gpu_type": "CPU_NODE"}, "c", "2", None),
         # Nobody can reckon with such a price, nor does it spoil the others.
         ([offer(**ADJUSTABLE, price="1e-2000"), offer(cloudId="d")], {}, "d", "2", None),
     ],

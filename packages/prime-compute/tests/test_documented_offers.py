@@ -1,4 +1,4 @@
-"""Offers as the documentation prints them become models, and the same JSON again."""
+"""What the documentation prints becomes models, and the same JSON again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from code_blocks import code_blocks
 from pydantic import BaseModel, ValidationError
 
 from prime_compute import (
+    Disk,
+    DiskList,
     DiskOfferPage,
     GpuOffer,
     GpuOfferPage,
     GpuType,
     LegacyOffers,
+    Pod,
+    PodStatusSnapshot,
     PriceSummary,
     ResourceSpec,
     StockStatus,
@@ -59,6 +63,38 @@ def test_every_documented_offer_is_read_and_written_the_same() -> None:
                 assert again(ResourceSpec.model_validate_json(json.dumps(spec))) == spec
         read.append(code)
     assert len(read) == 5
+
+
+def zoned(value: Any) -> Any:
+    """JSON whose times say UTC, which is what a time without a zone is."""
+    if isinstance(value, dict):
+        return {
+            name: f"{item}Z" if name.endswith("At") and item else zoned(item)
+            for name, item in value.items()
+        }
+    return [zoned(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.skipif(SHARED is None, reason="PRIME_SHARED does not name the documentation")
+def test_every_documented_pod_and_disk_is_read_and_written_the_same() -> None:
+    assert SHARED is not None
+    text = (Path(SHARED) / "docs" / "platform-docs.txt").read_text("utf-8")
+    read = []
+    for _, code in code_blocks(text, "json"):
+        model: type[BaseModel]
+        if '"podId"' in code:
+            model = PodStatusSnapshot
+        elif '"installationStatus"' in code:
+            model = Pod
+        elif '"clusters"' in code:
+            model = DiskList if '"totalCount"' in code else Disk
+        else:
+            continue
+        # Of two documented names the contract's is written.
+        code = code.replace('"costPerHr"', '"priceHr"').replace('"totalCount"', '"total_count"')
+        assert again(model.model_validate_json(code)) == zoned(exact(code))
+        read.append(model)
+    assert set(read) == {Pod, PodStatusSnapshot, Disk, DiskList}
 
 
 LINE = """{"cloudId":"c","gpuType":"H100_80GB","provider":"p","gpuCount":8,

@@ -178,6 +178,29 @@ async def test_what_a_twice_cancelled_create_makes_is_deleted_though_its_answer_
     assert counts(platform, kind) == (1, 0)
 
 
+async def test_what_cant_be_given_back_is_named_as_it_was_asked_for_and_as_it_was_made(
+    platform: LocalPlatform,
+    client: AsyncComputeClient,
+    make: Make,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    platform.add_faults(
+        FaultRule(CREATES[kind], delay_before=0.1, delay_after=0.1),
+        FaultRule(DELETES[kind], status=401),
+    )
+    call = asyncio.ensure_future(make())
+    await asyncio.sleep(0.05)
+    call.cancel()
+    await asyncio.wait([call])
+    await reaper.drain(client._transport)
+    (made,) = [each async for each in getattr(client, kind).iter()]
+    (record,) = [each for each in caplog.records if "go on costing money" in each.message]
+    said = f"{made.name!r}, asked for as 'My first' (id {made.id}) could not be undone"
+    assert said in record.message
+    assert "if it was made" not in record.message
+
+
 async def test_many_creates_of_one_name_each_find_their_own(
     platform: LocalPlatform, client: AsyncComputeClient, offer: GpuOffer
 ) -> None:

@@ -107,6 +107,18 @@ async def test_a_wait_keeps_its_deadline(slow: tuple[LocalPlatform, Pod]) -> Non
     assert caught.value.status == "PROVISIONING"
 
 
+@pytest.mark.parametrize("pod_id", ["", ".", "..", "a\nb"])
+async def test_an_impossible_id_is_refused_before_anything_is_sent(
+    platform: LocalPlatform, client: AsyncComputeClient, pod_id: str
+) -> None:
+    for call in (client.pods.wait_until_active, client.pods.get_status, client.pods.delete):
+        with pytest.raises(ValueError, match="pod_id is an id"):
+            await call(pod_id)
+    with pytest.raises(ValueError, match="pod_ids is an id"):
+        await client.pods.get_statuses([pod_id])
+    assert platform.ledger()["requests"] == {}
+
+
 async def test_a_failed_installation_ends_a_wait_at_once(slow: tuple[LocalPlatform, Pod]) -> None:
     platform, pod = slow
     async with AsyncComputeClient() as client:
@@ -228,7 +240,7 @@ async def test_states_that_are_asked_for_together_travel_together(
     with pytest.raises(NotFoundError):
         await client.pods.get_status("unknown")
     assert await client.pods.get_statuses([]) == {}
-    with pytest.raises(ValueError, match="not one string"):
+    with pytest.raises(ValueError, match="pod_ids is a list"):
         await client.pods.get_statuses("p1")
 
 
@@ -307,6 +319,7 @@ async def test_the_latest_lines_of_a_log_are_read(
     assert await client.pods.logs(pod.id, tail=1) == "Image installed"
 
 
+@pytest.mark.filterwarnings("ignore:Entered outside the main thread")
 async def test_the_sync_client_does_the_same(
     platform: LocalPlatform, client: AsyncComputeClient, offer: GpuOffer
 ) -> None:

@@ -123,6 +123,41 @@ def test_what_the_offer_does_not_allow_is_refused_by_name(
         PodRequest.from_offer(offer(), **options)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"disks": "nope"}, "disks is a list of ids, not 'nope'"),
+        ({"disks": 3}, "disks is a list of ids, not 3"),
+        ({"team_member_ids": "user"}, "team_member_ids is a list of ids, not 'user'"),
+        ({"disks": ["a", "a"]}, "disks: it holds ids of disks, each once"),
+        ({"disks": [1]}, "disks.0: Input should be a valid string"),
+        ({"env_vars": ["A=1"]}, "env_vars: Input should be a valid dictionary"),
+        ({"env_vars": {"A": 1}}, "env_vars.A: Input should be a valid string"),
+        ({"max_price": 1.5}, "max_price: a price is a Decimal"),
+        ({"name": ""}, "name: String should have at least 1 character"),
+        ({"custom_template_id": "t"}, "custom_template_id goes with the image"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_by_itself_is_refused_by_name_and_without_links(
+    wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        PodRequest.from_offer(offer(), **wrong)
+    assert type(caught.value) is ValueError
+    assert str(caught.value).startswith(message)
+    assert "http" not in str(caught.value)
+
+
+def test_a_wrong_request_for_a_disk_is_refused_by_name() -> None:
+    found = DiskOffer.model_validate(
+        {"provider": "p", "cloudId": "c", "spec": {"pricePerUnit": "1"}}
+    )
+    with pytest.raises(ValueError, match=r"^name: String should have at least 1") as caught:
+        DiskRequest.from_offer(found, size=1, name="")
+    assert type(caught.value) is ValueError
+
+
 def test_an_offer_without_the_default_image_needs_one_to_be_named() -> None:
     special = offer(images=["flux"])
     with pytest.raises(ValueError, match="image: the offer has no 'ubuntu_22_cuda_12', but flux"):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from prime_compute import (
+    APIConnectionError,
     AsyncComputeClient,
+    ComputeClient,
     DiskRequest,
     GpuOffer,
     PodInstallationError,
@@ -105,6 +108,43 @@ async def test_a_pod_that_is_not_usable_in_time_is_deleted_again(
     assert live(platform) == (0, 0)
 
 
+@pytest.mark.parametrize("kind", ["pods", "disks"])
+async def test_a_session_is_not_entered_after_its_time(
+    platform: LocalPlatform, client: AsyncComputeClient, offer: GpuOffer, kind: str
+) -> None:
+    disks = await client.availability.list_disks(data_center_id="CANADA-1")
+    operation = "create_pod" if kind == "pods" else "create_disk"
+    platform.add_faults(FaultRule(operation, delay_after=0.4))
+    session = (
+        client.pods.session(PodRequest.from_offer(offer), timeout=0.3)
+        if kind == "pods"
+        else client.disks.session(DiskRequest.from_offer(disks.items[0], size=100), timeout=0.3)
+    )
+    with pytest.raises(TimeoutError):
+        async with session:
+            raise AssertionError("the block must not run")
+    assert live(platform) == (0, 0)
+
+
+async def test_a_session_that_may_have_made_something_says_so_and_what(
+    platform: LocalPlatform,
+    client: AsyncComputeClient,
+    offer: GpuOffer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    platform.add_faults(
+        FaultRule("create_pod", reset="before_commit"), FaultRule("list_pods", status=401)
+    )
+    with pytest.raises(APIConnectionError):
+        async with client.pods.session(PodRequest.from_offer(offer, name="train")):
+            raise AssertionError("the block must not run")
+    await reaper.drain(client._transport)
+    (record,) = [each for each in caplog.records if "go on costing money" in each.message]
+    assert re.match(
+        r"Pod 'train-[0-9a-f]{10}', asked for as 'train', if it was made, could", record.message
+    )
+
+
 @pytest.mark.parametrize("operation", ["create_pod", "get_pods_status", "delete_pod"])
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_session_cancelled_at_any_moment_leaves_nothing(
@@ -185,6 +225,28 @@ async def test_a_disk_outlives_the_pod_that_uses_it_and_no_more(
                 )
             assert live(platform) == (0, 1)
         assert live(platform) == (0, 0)
+
+
+@pytest.mark.parametrize("style", ["async", "sync"])
+async def test_a_session_outside_the_main_thread_says_what_it_cant_do(
+    platform: LocalPlatform, offer: GpuOffer, style: str
+) -> None:
+    request = PodRequest.from_offer(offer)
+
+    def work() -> None:
+        if style == "sync":
+            with ComputeClient() as client, client.pods.session(request):
+                return
+        asyncio.run(rent())
+
+    async def rent() -> None:
+        async with AsyncComputeClient() as client, client.pods.session(request):
+            pass
+
+    with pytest.warns(RuntimeWarning, match="outside the main thread") as caught:
+        await asyncio.to_thread(work)
+    assert [each.filename for each in caught] == [__file__], "once, and at the user's line"
+    assert live(platform) == (0, 0)
 
 
 async def test_a_session_is_entered_once_and_not_pickled(

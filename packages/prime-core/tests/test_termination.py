@@ -93,23 +93,90 @@ def test_a_guard_does_not_replace_a_handler_of_the_users() -> None:
     assert (done.code, done.out) == (0, "mine\nmine\nmine"), done.err
 
 
-def test_a_guard_outside_the_main_thread_does_nothing() -> None:
-    done = run("""
-        import asyncio, signal, threading
-        from prime_core.termination import CancelOnTermination, ExitOnTermination
+@pytest.mark.parametrize("kind", ["CancelOnTermination", "ExitOnTermination"])
+@pytest.mark.parametrize("handler", ["SIG_DFL", "SIG_IGN"])
+def test_a_guard_outside_the_main_thread_says_what_it_cant_do(kind: str, handler: str) -> None:
+    done = run(
+        """
+        import asyncio, signal, sys, threading, warnings
+        import prime_core.termination
 
         async def main():
-            for guard in (CancelOnTermination(), ExitOnTermination()):
-                guard.enter()
-                assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-                guard.leave()
-            print("left")
+            guard = getattr(prime_core.termination, sys.argv[1])()
+            guard.enter()
+            guard.leave()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, getattr(signal, sys.argv[2]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            thread = threading.Thread(target=asyncio.run, args=(main(),))
+            thread.start()
+            thread.join()
+        assert signal.getsignal(signal.SIGTERM) is getattr(signal, sys.argv[2])
+        print([each.category.__name__ for each in caught if "main thread" in str(each.message)])
+        """,
+        kind,
+        handler,
+    )
+    wanted = "['RuntimeWarning']" if handler == "SIG_DFL" else "[]"
+    assert (done.code, done.out, done.err) == (0, wanted, "")
+
+
+def test_a_guard_in_the_main_thread_is_there_for_those_of_other_threads() -> None:
+    done = run("""
+        import asyncio, threading, warnings
+        from prime_core.termination import CancelOnTermination, ExitOnTermination
+
+        warnings.simplefilter("error")
+        outer = ExitOnTermination()
+        outer.enter()
+
+        async def main():
+            guard = CancelOnTermination()
+            guard.enter()
+            guard.leave()
+            print("quiet")
 
         thread = threading.Thread(target=asyncio.run, args=(main(),))
         thread.start()
         thread.join()
+        outer.leave()
     """)
-    assert (done.code, done.out, done.err) == (0, "left", "")
+    assert (done.code, done.out, done.err) == (0, "quiet", "")
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGHUP])
+def test_a_second_signal_that_cuts_the_clean_up_short_leaves_the_exit_code_of_a_signal(
+    second: signal.Signals,
+) -> None:
+    process = start("""
+        import asyncio, atexit
+        from prime_core.termination import CancelOnTermination
+
+        async def main():
+            guard = CancelOnTermination()
+            guard.enter()
+            try:
+                print("ready")
+                await asyncio.sleep(30)
+            finally:
+                try:
+                    print("cleaning up")
+                    await asyncio.sleep(30)
+                except BaseException:
+                    guard.leave(finished=False)
+                    raise
+
+        atexit.register(print, "the rest is cleaned up")
+        asyncio.run(main())
+    """)
+    assert line(process) == "ready"
+    process.send_signal(signal.SIGTERM)
+    assert line(process) == "cleaning up"
+    process.send_signal(second)
+    done = end(process)
+    assert (done.code, done.out) == (128 + second, "the rest is cleaned up"), done.err
 
 
 def test_after_a_clean_up_that_was_cut_short_a_signal_still_ends_the_program_in_order() -> None:

@@ -167,7 +167,9 @@ async def test_a_lost_answer_to_a_cancelled_create_is_told_in_the_log(
     held.open()
     await reaper.drain(transport)
     (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert "A thing could not be undone and may go on costing money" in record.message
+    assert (
+        "A thing, if it was made, could not be undone and may go on costing money" in record.message
+    )
 
 
 async def test_a_refusal_owes_nothing(server: RawServer, connect: Connect) -> None:
@@ -249,6 +251,40 @@ class TestMarks:
         assert marked.looks > 3
         assert owed(marked.transport) == []
         assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+    async def test_the_clients_end_waits_for_a_part_of_the_search_that_goes_on(
+        self, server: RawServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("prime_core.creation.WAITED_PATIENCE", 0.1)
+        monkeypatch.setattr("prime_core.creation.LATE_PATIENCE", 20.0)
+        Platform(server, reset())
+        marked = Marked(connect())
+        with pytest.raises(APIConnectionError):
+            await marked.create()
+        started = time.monotonic()
+        await reaper.drain(marked.transport)
+        assert time.monotonic() - started < 1
+        marked.lists.append(["t1"])
+        while not marked.discarded:
+            assert time.monotonic() - started < 5
+            await asyncio.sleep(0.01)
+        assert marked.discarded == ["t1"]
+
+    async def test_what_is_found_and_cant_be_discarded_is_named_by_its_id(
+        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        Platform(server, reset())
+        marked = Marked(connect(), [], [], ["t1"])
+
+        async def refused(made: Thing) -> None:
+            raise ConflictError("in use")
+
+        marked.discard = refused  # type: ignore[method-assign]
+        with pytest.raises(APIConnectionError):
+            await marked.create()
+        await reaper.drain(marked.transport)
+        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert "A thing (id t1) could not be undone" in record.message
 
     async def test_what_cant_be_looked_for_is_told_in_the_log(
         self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture

@@ -199,7 +199,7 @@ async def test_an_image_build_holds_the_budget_of_the_creation(
         FaultRule(STATUSES, times=2, status=200, body=pending),
     )
     # Looks are a second apart: had the build's second counted, the third would be the last.
-    await client.wait_for_creation(box.id, max_attempts=2)
+    await client.wait_for_creation(box.id, max_attempts=3)
     assert platform.ledger()["requests"][STATUSES] == 4
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from prime_compute.errors import NoOfferError
-from prime_compute.models import GpuOffer, ResourceSpec, StockStatus
+from prime_compute.models import GpuOffer, GpuType, ResourceSpec, StockStatus
 from prime_compute.pricing import (
     HourlyCost,
     StepFit,
@@ -48,6 +48,7 @@ class Wishes:
     """What an offer must have; None asks for nothing.
 
     Attributes:
+        gpu_type: the model that the offers were asked for by, if any.
         disk_size: GB of local disk, at least.
         vcpus: virtual CPUs, at least.
         memory: GB of RAM, at least.
@@ -62,6 +63,7 @@ class Wishes:
         prepaid: whether hours may be charged ahead.
     """
 
+    gpu_type: str | None = None
     disk_size: int | None = None
     vcpus: int | None = None
     memory: int | None = None
@@ -175,6 +177,10 @@ def _amounts(spec: ResourceSpec | None, least: int) -> Iterator[int | None]:
 
 
 _TESTS: dict[str, Callable[[Wishes, GpuOffer], bool]] = {
+    # Machines without a GPU are listed among the others, as a model of their own.
+    "gpu_type": lambda wishes, offer: (
+        wishes.gpu_type is not None or offer.gpu_type != GpuType.CPU_NODE
+    ),
     "stock": lambda wishes, offer: offer.stock_status != StockStatus.UNAVAILABLE,
     "currency": lambda wishes, offer: offer.prices.currency == wishes.currency,
     "spot": lambda wishes, offer: wishes.spot or not offer.is_spot,

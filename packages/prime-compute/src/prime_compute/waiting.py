@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from prime_compute.errors import (
     DiskNotActiveError,
     DiskWaitTimeoutError,
@@ -94,14 +92,19 @@ class _PodLook:
 
 
 async def wait_until_pod_active(
-    schedule: PodSchedule, pod_id: str, timeout: float
+    schedule: PodSchedule, pod_id: str, deadline: float, timeout: float
 ) -> PodStatusSnapshot:
     """Waits until a pod is ACTIVE and says how to reach it.
+
+    Args:
+        schedule: reads pods.
+        pod_id: the pod.
+        deadline: loop time.
+        timeout: seconds, what the caller calls the deadline.
 
     Raises:
         PodNotActiveError: one of its subclasses says why not.
     """
-    deadline = asyncio.get_running_loop().time() + timeout
     look = _PodLook(pod_id)
     try:
         seen = await schedule.wait(pod_id, look.usable, deadline)
@@ -115,8 +118,10 @@ async def wait_until_pod_active(
     return seen
 
 
-async def wait_until_disk_active(schedule: DiskSchedule, disk_id: str, timeout: float) -> Disk:
-    """Waits until a disk is ACTIVE.
+async def wait_until_disk_active(
+    schedule: DiskSchedule, disk_id: str, deadline: float, timeout: float
+) -> Disk:
+    """Waits until a disk is ACTIVE; arguments as for `wait_until_pod_active`.
 
     Raises:
         DiskNotActiveError: it is gone, or the subclass says that the time is over.
@@ -129,7 +134,6 @@ async def wait_until_disk_active(schedule: DiskSchedule, disk_id: str, timeout: 
             )
         return disk.status == DiskStatus.ACTIVE
 
-    deadline = asyncio.get_running_loop().time() + timeout
     try:
         return await schedule.wait(disk_id, active, deadline)
     except PollTimeout as late:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+from pydantic import ValidationError as InvalidData
 
 from prime_core.config import Config
 from prime_core.errors import ConfigurationError
 
-__all__ = ["check_id", "check_ids", "check_public_key", "check_seconds", "team_of"]
+__all__ = [
+    "build",
+    "check_id",
+    "check_ids",
+    "check_public_key",
+    "check_seconds",
+    "check_texts",
+    "team_of",
+]
+
+M = TypeVar("M", bound=BaseModel)
 
 # The binary form begins with the length of the kind's name: three zero bytes.
 _PUBLIC_KEY = re.compile(r"[a-z0-9][a-z0-9@.-]* AAAA[A-Za-z0-9+/]+={0,2}( [^\r\n]*)?")
@@ -19,16 +33,36 @@ def check_id(name: str, value: str) -> str:
     """An id that can be sent; a wrong one must not spoil the batch that it travels in."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a string, not {type(value).__name__}")
-    if not value or not value.isprintable():
+    if value in ("", ".", "..") or not value.isprintable():  # the dots would change the route
         raise ValueError(f"{name} is an id, not {value!r}")
     return value
 
 
 def check_ids(name: str, values: Sequence[str]) -> list[str]:
-    """Ids without repeats; a lone string, whose letters would be taken for ids, is refused."""
-    if isinstance(values, str):
-        raise ValueError(f"{name} is a list of ids, not one string")
-    return list(dict.fromkeys(check_id(name, value) for value in values))
+    """Ids without repeats."""
+    return list(dict.fromkeys(check_id(name, value) for value in check_texts(name, values)))
+
+
+def check_texts(name: str, values: Sequence[str]) -> list[str]:
+    """Several texts; a lone string, whose letters would be taken for them, is refused."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} is a list of ids, not {values!r}")
+    return list(values)
+
+
+def build(model: type[M], fields: Mapping[str, object]) -> M:
+    """Makes a request; what its model refuses is told by the field, without pydantic's links.
+
+    Raises:
+        ValueError: a field is wrong; its value, which may be a secret, is not quoted.
+    """
+    try:
+        return model.model_validate(fields)
+    except InvalidData as error:
+        problem = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, problem["loc"]))
+        text = problem["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{where}: {text}" if where else text) from None
 
 
 def check_seconds(name: str, value: float) -> float:

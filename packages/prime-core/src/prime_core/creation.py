@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -30,6 +31,10 @@ FIRST_LOOKS = (0.2, 1.0, 2.0, 4.0)
 # For how long the reaper goes on looking, and its pause between two looks.
 LATE_PATIENCE = 60.0
 LATE_PAUSE = 2.0
+# For how long it looks while a client's or the program's end waits for it, and so does a user.
+WAITED_PATIENCE = 3.0
+
+logger = logging.getLogger("prime_core")
 
 
 async def create_once(
@@ -83,10 +88,17 @@ async def create_once(
         else:
             owed.settle()
         raise
+    owed.description = _named(description, made)
     owed.undo = partial(discard, made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
+
+
+def _named(description: str, made: BaseModel) -> str:
+    """What the log calls something whose making is known: what was asked for, and its id."""
+    made_id = getattr(made, "id", None)
+    return description if made_id is None else f"{description} (id {made_id})"
 
 
 async def create_unkeyed(
@@ -132,13 +144,13 @@ async def create_unkeyed(
     """
     call = transport.prepare(operation, model_reader(response), path, body=body, team=team)
     owed = obligation or owe_later(transport, description)
-    sending = _Sending(transport, call, discard, find)
-    owed.undo = sending.undo
+    owed.description = f"{description}, if it was made,"
+    sending = _Sending(transport, call, description, discard, find)
+    owed.undo = partial(sending.undo, owed)
     try:
         made = await sending.result()
     except Exception:
         if find is not None and call.unresolved:
-            owed.description = f"{description}, if it was made,"
             owed.call_in()
         else:
             owed.settle()
@@ -146,6 +158,7 @@ async def create_unkeyed(
     except BaseException:
         owed.call_in()
         raise
+    owed.description = _named(description, made)
     owed.undo = partial(discard, made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
@@ -167,6 +180,7 @@ class _Sending(Generic[M]):
     Args:
         transport: the client's.
         call: the create.
+        description: what it makes, for the log.
         discard: deletes what it made.
         find: lists what it made.
 
@@ -178,10 +192,12 @@ class _Sending(Generic[M]):
         self,
         transport: AsyncTransport,
         call: Call[M],
+        description: str,
         discard: Callable[[M], Coroutine[Any, Any, None]],
         find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None,
     ) -> None:
         self._call = call
+        self._description = description
         self._discard = discard
         self._find = find
         self._task: asyncio.Task[Any] | None = None
@@ -206,7 +222,7 @@ class _Sending(Generic[M]):
                         return found[0]
             raise
 
-    async def undo(self) -> None:
+    async def undo(self, owed: Obligation) -> None:
         """Waits for the answer and discards what it names; runs on the loop thread."""
         if self._task is not None and not self._call.unresolved:
             # It waits for its turn, and need not be sent; nothing happens when it is done.
@@ -220,26 +236,50 @@ class _Sending(Generic[M]):
                 return
             if self._find is None:
                 raise PrimeError(f"Whether it was made is not known: {error}") from error
-            await self._discard_late(self._find)
+            await self._discard_late(owed, self._find)
             return
+        owed.description = _named(self._description, made)
         await self._discard(made)
 
-    async def _discard_late(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> None:
-        """Looks for what an unanswered create may have made, and discards it."""
-        deadline = time.monotonic() + LATE_PATIENCE
+    async def _discard_late(
+        self,
+        owed: Obligation,
+        find: Callable[[], Coroutine[Any, Any, Sequence[M]]],
+        began: float | None = None,
+    ) -> None:
+        """Looks for what an unanswered create may have made, and discards it.
+
+        The client's end waits for the first seconds of that. Then it goes on as an obligation
+        that is nobody's, which the program's end cuts short.
+        """
+        began = time.monotonic() if began is None else began
+        failure: APIError | None = None
         while True:
             try:
                 found, failure = await find(), None
             except APIError as error:
                 found, failure = (), error
             if found:
+                owed.description = _named(self._description, found[0])
                 await self._discard_all(found)
                 return
-            if time.monotonic() >= deadline:
-                if failure is not None:
-                    raise PrimeError(f"Whether it was made is not known: {failure}") from failure
-                return
-            await asyncio.sleep(LATE_PAUSE)
+            hurried = reaper.exiting or owed.owner is not None
+            patience = min(WAITED_PATIENCE, LATE_PATIENCE) if hurried else LATE_PATIENCE
+            left = began + patience - time.monotonic()
+            if left <= 0:
+                break
+            await asyncio.sleep(min(LATE_PAUSE, left))
+        if patience < LATE_PATIENCE and not reaper.exiting:
+            later = reaper.owe(None, owed.description, _nothing)
+            later.undo = partial(self._discard_late, later, find, began)
+            later.call_in()
+        elif failure is not None:
+            raise PrimeError(f"Whether it was made is not known: {failure}") from failure
+        elif patience < LATE_PATIENCE:
+            logger.warning(
+                "%s had not appeared when the program ended; its name tells it, should it yet.",
+                owed.description,
+            )
 
     async def _discard_all(self, found: Sequence[M]) -> None:
         for made in found:

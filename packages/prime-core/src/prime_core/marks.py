@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 
-__all__ = ["MARK_LENGTH", "carries", "marked", "new_mark"]
+__all__ = ["MARK_LENGTH", "carries", "described", "marked", "new_mark"]
 
 _BYTES = 5
 MARK_LENGTH = 2 * _BYTES + 1
@@ -23,6 +23,12 @@ def new_mark() -> str:
 def marked(name: str | None, mark: str, kind: str) -> str:
     """The name to create something under; without one of its own it is called by its kind."""
     return f"{name or kind}{mark}"
+
+
+def described(name: str | None, mark: str, kind: str) -> str:
+    """What the log calls it: by the caller's name for it, and by the one to look for."""
+    made_as = marked(name, mark, kind)
+    return f"{kind.capitalize()} {made_as!r}" + (f", asked for as {name!r}" if name else "")
 
 
 def carries(name: str | None, mark: str) -> bool:

@@ -2,8 +2,8 @@
 
 Waiters of one client share a tick. It asks for every key that is due in batches, never more
 often than once a second; a key's interval grows from one second to ten. Jitter is on the
-tick, not on each waiter, which would break the batches up. A waiter's last look comes right
-at its deadline.
+tick, not on each waiter, which would break the batches up. A waiter's last look comes about
+a tick before its deadline, so that it can be answered; nothing is waited for after that.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TICK_JITTER = 0.1
 FIRST_INTERVAL = 1.0
 GROWTH = 1.5
 LONGEST_INTERVAL = 10.0
-# How long past its deadline a waiter lets its last look, which starts there, take.
-LAST_LOOK_GRACE = 5.0
+# How long before its deadline a waiter's last look is due, which must be answered by then.
+LAST_LOOK_LEAD = 1.0
 
 
 class PollTimeout(Exception):
@@ -66,7 +66,8 @@ class _Waiter(Generic[V]):
         self.future: asyncio.Future[V] = asyncio.get_running_loop().create_future()
 
     def schedule(self, now: float) -> None:
-        self.due = min(now + self.interval, self.deadline)
+        last = self.deadline - LAST_LOOK_LEAD
+        self.due = min(now + self.interval, last if now < last else self.deadline)
         self.interval = min(self.interval * GROWTH, self.longest)
 
 
@@ -109,7 +110,7 @@ class PollSchedule(Generic[K, V]):
         Args:
             key: what to ask for.
             look: whether the wait is over; what it raises ends this wait.
-            deadline: loop time.
+            deadline: loop time; a question without an answer by then is not waited for.
             interval: seconds from the first question, which is asked at once, to the second;
                 1 by default.
             longest: seconds that the growing interval ends at; 10 by default.
@@ -126,7 +127,7 @@ class PollSchedule(Generic[K, V]):
             self._task = loop.create_task(self._run())
         self._wake.set()
         try:
-            async with timeout_at(deadline + LAST_LOOK_GRACE):
+            async with timeout_at(deadline):
                 return await waiter.future
         except asyncio.TimeoutError:
             if waiter.future.cancelled():

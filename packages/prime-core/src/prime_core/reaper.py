@@ -92,6 +92,11 @@ class Reaper:
         self._exiting = False
         self._exit_registered = False
 
+    @property
+    def exiting(self) -> bool:
+        """Whether the interpreter exits, and waits for what is owed."""
+        return self._exiting
+
     def owe(self, owner: object, description: str, undo: Undo) -> Obligation:
         """Notes that something must be undone unless it is settled.
 
@@ -172,16 +177,22 @@ class Reaper:
 
         Ctrl-C doesn't cut it short: it is bounded, and there is nobody left to interrupt.
         """
-        self._exiting = True
-        ignore_termination()
         deadline = time.monotonic() + EXIT_PATIENCE
-        while self._owed and (left := deadline - time.monotonic()) > 0:
+        finished = False
+        held = set(self._owed)  # and with them their connections, which are closed at the end
+        while not finished:
             with contextlib.suppress(KeyboardInterrupt):
-                started = [self._start(obligation) for obligation in list(self._owed)]
-                concurrent.futures.wait(started, timeout=left)
+                self._exiting = True
+                ignore_termination()
+                while self._owed and (left := deadline - time.monotonic()) > 0:
+                    started = [self._start(obligation) for obligation in list(self._owed)]
+                    concurrent.futures.wait(started, timeout=left)
+                finished = True
         for obligation in list(self._owed):
+            self._owed.pop(obligation, None)
             logger.error("%s was left behind at exit.", obligation.description)
         self._close_connections()
+        held.clear()
 
     def _close_connections(self) -> None:
         """Closes what a program forgot to close, before the loop thread stops for good."""
@@ -217,6 +228,8 @@ async def _outlast(future: concurrent.futures.Future[None]) -> None:
 
 
 reaper = Reaper()
+# Twice, since a second Ctrl-C may come just before the first line of one, which ends that.
+atexit.register(reaper.finish)
 atexit.register(reaper.finish)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=reaper.forget)

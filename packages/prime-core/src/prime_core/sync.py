@@ -35,6 +35,7 @@ __all__ = [
     "leave",
     "loop_thread",
     "next_of",
+    "on_loop_thread",
     "run",
     "unwrap",
     "when_received",
@@ -190,6 +191,11 @@ def loop_thread() -> LoopThread:
         return _current
 
 
+def on_loop_thread() -> bool:
+    """Whether this runs on the loop thread."""
+    return _current is not None and threading.current_thread() is _current.thread
+
+
 def catch_up(seconds: float) -> None:
     """Waits until the loop thread, if there is one, has done what it was handed so far."""
     if _current is not None:
@@ -275,8 +281,11 @@ def enter(context: AbstractAsyncContextManager[T]) -> T:
     guard.enter()
     try:
         return run(context.__aenter__())
-    except BaseException:
+    except Exception:
         guard.leave()
+        raise
+    except BaseException:
+        guard.leave(finished=False)
         raise
 
 

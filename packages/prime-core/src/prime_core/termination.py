@@ -7,8 +7,11 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from types import FrameType
 from typing import Any
+
+from prime_core.sync import on_loop_thread
 
 __all__ = ["CancelOnTermination", "ExitOnTermination", "ignore_termination"]
 
@@ -18,11 +21,28 @@ SIGNALS = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 _guarded: list[int] = []
 
 
-def _claim() -> list[int]:
-    """The signals to guard: none but for the outermost guard, in the main thread."""
-    if _guarded or threading.current_thread() is not threading.main_thread():
+def _claim(stacklevel: int) -> list[int]:
+    """The signals to guard: none but for the outermost guard, in the main thread.
+
+    Only there can a handler be installed. Elsewhere a guard says what it can't do, unless it
+    is the part on the loop thread of one that a sync program has entered.
+
+    Args:
+        stacklevel: of that warning: from here to the user's line.
+    """
+    if _guarded:
         return []
-    _guarded.extend(n for n in SIGNALS if signal.getsignal(n) is signal.SIG_DFL)
+    defaults = [n for n in SIGNALS if signal.getsignal(n) in (signal.SIG_DFL, exit_for)]
+    if threading.current_thread() is threading.main_thread():
+        _guarded.extend(defaults)
+    elif signal.SIG_DFL in map(signal.getsignal, SIGNALS) and not on_loop_thread():
+        warnings.warn(
+            "Entered outside the main thread: SIGTERM or SIGHUP will end the program before any "
+            "clean-up. Enter this in the main thread, or install a handler for them there that "
+            "raises SystemExit.",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
     return list(_guarded)
 
 
@@ -67,7 +87,7 @@ class CancelOnTermination:
 
     def enter(self) -> None:
         """Guards the running task, where the default handlers are in place."""
-        self._signals = _claim()
+        self._signals = _claim(stacklevel=4)
         if not self._signals:
             return
         self._loop = asyncio.get_running_loop()
@@ -86,7 +106,7 @@ class CancelOnTermination:
 
         Args:
             finished: whether the clean-up is over; if not, the signals still end the program
-                in order.
+                in order, also when the first of them is what cut it short.
 
         Raises:
             SystemExit: with the code of a signal that came meanwhile.
@@ -97,7 +117,7 @@ class CancelOnTermination:
             self._loop.remove_signal_handler(number)
         self._loop = None
         _release(finished)
-        if finished and self._fired is not None:
+        if self._fired is not None:
             raise SystemExit(128 + self._fired)
 
 
@@ -109,7 +129,7 @@ class ExitOnTermination:
 
     def enter(self) -> None:
         """Guards the main thread, where the default handlers are in place."""
-        signals = _claim()
+        signals = _claim(stacklevel=5)  # `prime_core.sync.enter` is one more
         self._entered = bool(signals)
         for number in signals:
             signal.signal(number, exit_for)

@@ -219,7 +219,8 @@ class AsyncAvailability(AsyncComputeResource):
 
         Amounts of disk, CPUs and memory are chosen so that they cost least: an included default
         can be cheaper than less. An offer is passed over when it is not sure that it comes with
-        such an amount, as where its steps are counted from is not documented.
+        such an amount, as where its steps are counted from is not documented. So is a machine
+        without a GPU, unless ``gpu_type=GpuType.CPU_NODE`` asks for it.
 
         Args:
             multinode: look for clusters in place of single machines.
@@ -246,6 +247,7 @@ class AsyncAvailability(AsyncComputeResource):
             APIError: the offers could not all be read.
         """
         wishes = Wishes(
+            gpu_type=filters.get("gpu_type"),
             disk_size=disk_size,
             vcpus=vcpus,
             memory=memory,

@@ -17,7 +17,7 @@ from prime_core._async.api_client import AsyncAPIClient
 from prime_core.arguments import check_id, check_seconds
 from prime_core.creation import create_unkeyed
 from prime_core.errors import ConflictError, NotFoundError
-from prime_core.marks import carries, marked, new_mark
+from prime_core.marks import carries, described, new_mark
 from prime_core.models import encode_request
 from prime_core.offsets import check_window, iterate_offsets
 from prime_core.per_loop import PerLoop
@@ -83,7 +83,7 @@ class AsyncDisks(AsyncComputeResource):
             Disk,
             body=disk_body(request, mark),
             team=request.team_id,
-            description=f"Disk {marked(request.name, mark, 'disk')!r}",
+            description=described(request.name, mark, "disk"),
             discard=lambda disk: self._discard(disk.id),
             find=find,
             obligation=obligation,
@@ -108,7 +108,8 @@ class AsyncDisks(AsyncComputeResource):
 
         Args:
             request: what to create.
-            timeout: seconds until it is ACTIVE, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it is ACTIVE, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.
@@ -220,8 +221,12 @@ class AsyncDisks(AsyncComputeResource):
             APIError: its state could not be read.
         """
         check_id("disk_id", disk_id)
-        check_seconds("timeout", timeout)
-        return await wait_until_disk_active(self._schedules.get(), disk_id, timeout)
+        deadline = asyncio.get_running_loop().time() + check_seconds("timeout", timeout)
+        return await self._wait_until_active(disk_id, deadline, timeout)
+
+    async def _wait_until_active(self, disk_id: str, deadline: float, timeout: float) -> Disk:
+        """Waits until a loop time, which the error calls ``timeout`` seconds."""
+        return await wait_until_disk_active(self._schedules.get(), disk_id, deadline, timeout)
 
     async def _look(self, disk_ids: builtins.list[str]) -> Mapping[str, Disk | Exception]:
         """States for the poll schedule, which asks for one disk at a time."""

@@ -36,7 +36,7 @@ from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
 from prime_core.creation import create_unkeyed
 from prime_core.errors import ConflictError, NotFoundError
-from prime_core.marks import carries, marked, new_mark
+from prime_core.marks import carries, described, new_mark
 from prime_core.offsets import check_window, iterate_offsets
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
@@ -117,7 +117,7 @@ class AsyncPods(AsyncComputeResource):
             Pod,
             body=pod_body(request, mark),
             team=request.team_id,
-            description=f"Pod {marked(request.name, mark, 'pod')!r}",
+            description=described(request.name, mark, "pod"),
             discard=lambda pod: self._discard(pod.id),
             find=find,
             obligation=obligation,
@@ -141,11 +141,13 @@ class AsyncPods(AsyncComputeResource):
         However the block is left, by its end, an exception, a cancellation, Ctrl-C, SIGTERM or
         SIGHUP, the pod is deleted: on a thread of its own, waited for by the block's end and by
         the interpreter's exit. `AsyncPodSession.keep` leaves it alive. The signals are minded
-        where the block is entered in the main thread and the program has no handler of its own.
+        where the block is entered in the main thread and the program has no handler of its own;
+        in another thread a `RuntimeWarning` says that they are not.
 
         Args:
             request: what to rent.
-            timeout: seconds until it can be used, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it can be used, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.
@@ -358,8 +360,14 @@ class AsyncPods(AsyncComputeResource):
             APIError: the states could not be read.
         """
         check_id("pod_id", pod_id)
-        check_seconds("timeout", timeout)
-        return await wait_until_pod_active(self._schedules.get(), pod_id, timeout)
+        deadline = asyncio.get_running_loop().time() + check_seconds("timeout", timeout)
+        return await self._wait_until_active(pod_id, deadline, timeout)
+
+    async def _wait_until_active(
+        self, pod_id: str, deadline: float, timeout: float
+    ) -> PodStatusSnapshot:
+        """Waits until a loop time, which the error calls ``timeout`` seconds."""
+        return await wait_until_pod_active(self._schedules.get(), pod_id, deadline, timeout)
 
     def _close_schedules(self) -> None:
         close_schedules(self._schedules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -84,9 +85,10 @@ class AsyncComputeSession:
 
         What may have been made by a create without an answer is not waited for.
         """
+        owed = self._owed
         try:
-            if self._owed is not None and not self._kept:
-                deleting = self._owed.call_in()
+            if owed is not None and not self._kept:
+                deleting = owed.call_in()
                 if self._made:
                     await across(deleting)
         except Exception:  # logged by the reaper
@@ -97,7 +99,7 @@ class AsyncComputeSession:
             self._guard.leave(finished=False)
             raise
         else:
-            self._guard.leave()
+            self._guard.leave(finished=owed is None or not owed.owed)
 
 
 class AsyncPodSession(AsyncComputeSession):
@@ -150,9 +152,10 @@ class AsyncPodSession(AsyncComputeSession):
         return self.status.ssh
 
     async def _open(self, obligation: Obligation) -> None:
+        deadline = asyncio.get_running_loop().time() + self._timeout
         self._pod = await self._pods._create(self._request, obligation)
         self._made = True
-        self._status = await self._pods.wait_until_active(self._pod.id, timeout=self._timeout)
+        self._status = await self._pods._wait_until_active(self._pod.id, deadline, self._timeout)
 
     def __repr__(self) -> str:
         return f"AsyncPodSession(id={None if self._pod is None else self._pod.id!r})"
@@ -191,9 +194,10 @@ class AsyncDiskSession(AsyncComputeSession):
         return self._disk
 
     async def _open(self, obligation: Obligation) -> None:
+        deadline = asyncio.get_running_loop().time() + self._timeout
         disk = await self._disks._create(self._request, obligation)
         self._made = True
-        self._disk = await self._disks.wait_until_active(disk.id, timeout=self._timeout)
+        self._disk = await self._disks._wait_until_active(disk.id, deadline, self._timeout)
 
     def __repr__(self) -> str:
         return f"AsyncDiskSession(id={None if self._disk is None else self._disk.id!r})"

@@ -58,7 +58,8 @@ class Disks(ComputeResource):
 
         Args:
             request: what to create.
-            timeout: seconds until it is ACTIVE, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it is ACTIVE, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.

@@ -70,11 +70,13 @@ class Pods(ComputeResource):
         However the block is left, by its end, an exception, a cancellation, Ctrl-C, SIGTERM or
         SIGHUP, the pod is deleted: on a thread of its own, waited for by the block's end and by
         the interpreter's exit. `PodSession.keep` leaves it alive. The signals are minded
-        where the block is entered in the main thread and the program has no handler of its own.
+        where the block is entered in the main thread and the program has no handler of its own;
+        in another thread a `RuntimeWarning` says that they are not.
 
         Args:
             request: what to rent.
-            timeout: seconds until it can be used, above 0; else it is deleted again.
+            timeout: seconds from entering the block until it can be used, above 0; else it is
+                deleted again.
 
         Raises:
             ValueError: a wrong argument; nothing was sent.

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from prime_compute.models.availability import DiskOffer
 from prime_compute.models.disks import MAX_DISK_NAME
+from prime_core.arguments import build
 from prime_core.marks import MARK_LENGTH, marked
 from prime_core.models import RequestModel, encode_request
 
@@ -54,14 +55,17 @@ class DiskRequest(RequestModel):
         """
         from prime_compute.pricing import check_amount  # which builds on the models
 
-        return cls(
-            size=check_amount("size", offer.spec, size),
-            provider=str(offer.provider),
-            name=name,
-            data_center_id=offer.data_center,
-            country=offer.country,
-            cloud_id=offer.cloud_id,
-            team_id=team_id,
+        return build(
+            cls,
+            {
+                "size": check_amount("size", offer.spec, size),
+                "provider": str(offer.provider),
+                "name": name,
+                "data_center_id": offer.data_center,
+                "country": offer.country,
+                "cloud_id": offer.cloud_id,
+                "team_id": team_id,
+            },
         )
 
 

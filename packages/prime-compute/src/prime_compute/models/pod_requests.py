@@ -8,6 +8,7 @@ from decimal import Decimal
 from pydantic import Field, field_validator, model_validator
 
 from prime_compute.models.availability import GpuOffer
+from prime_core.arguments import build, check_texts
 from prime_core.exact import ExactNumbers, Price
 from prime_core.marks import MARK_LENGTH, marked
 from prime_core.models import RequestModel, encode_request
@@ -82,7 +83,7 @@ class PodRequest(RequestModel):
     @classmethod
     def _check_disks(cls, value: list[str] | None) -> list[str] | None:
         if value is not None and (not all(value) or len(set(value)) < len(value)):
-            raise ValueError("disks holds ids of disks, each once")
+            raise ValueError("it holds ids of disks, each once")
         return value
 
     @model_validator(mode="after")
@@ -153,17 +154,20 @@ class PodRequest(RequestModel):
             "vcpus": vcpus,
             "memory": memory,
             "max_price": max_price,
-            "disks": None if disks is None else list(disks),
-            "env_vars": None if env_vars is None else dict(env_vars),
+            "disks": None if disks is None else check_texts("disks", disks),
+            "env_vars": dict(env_vars) if isinstance(env_vars, Mapping) else env_vars,
             "custom_template_id": custom_template_id,
             "ssh_key_id": ssh_key_id,
             "team_id": team_id,
-            "team_member_ids": None if team_member_ids is None else list(team_member_ids),
+            "team_member_ids": (
+                None if team_member_ids is None else check_texts("team_member_ids", team_member_ids)
+            ),
             "data_center_id": offer.data_center,
             "country": offer.country,
             "security": offer.security,
         }
-        return cls.model_validate(
+        return build(
+            cls,
             {
                 "cloud_id": offer.cloud_id,
                 "gpu_type": offer.gpu_type,
@@ -172,7 +176,7 @@ class PodRequest(RequestModel):
                 "provider": offer.provider,
                 "shared_with_team": shared_with_team,
                 **{field: value for field, value in given.items() if value is not None},
-            }
+            },
         )
 
 

@@ -84,7 +84,8 @@ class Fleet(Facade[AsyncFleet]):
     cancellation, Ctrl-C, SIGTERM or SIGHUP, every sandbox that it made is deleted: on a
     thread of its own, waited for by the fleet's end and by the interpreter's exit. The
     signals are minded where the fleet is entered in the main thread and the program has no
-    handler of its own for them. Made by `SandboxClient.fleet`.
+    handler of its own for them; in another thread a `RuntimeWarning` says that they are not.
+    Made by `SandboxClient.fleet`.
 
     Args:
         client: the client that makes the sandboxes.
