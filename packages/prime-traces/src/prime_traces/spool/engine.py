@@ -101,7 +101,9 @@ class SpoolEngine:
         state: SpoolState = "closed" if self._closed else uploader.state
         return SpoolStats(
             state=state,
-            pending=count + sum(segment.count for segment in self._folder.segments),
+            pending=count
+            + sum(segment.count for segment in self._folder.segments)
+            - uploader.uploaded_of_waiting,
             appended=self._writer.appended,
             uploaded=uploader.uploaded,
             rejected=uploader.rejected,
