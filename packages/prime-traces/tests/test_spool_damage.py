@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from spools import Arrived, small_disk, trace, until, waiting
 
 from prime_local import FaultRule
-from prime_traces import AsyncTraceSpool
+from prime_traces import AsyncTraceSpool, SpoolWriteError
 from prime_traces.spool.framing import Header
 from prime_traces.spool.segments import OpenSegment, Place
 
@@ -161,3 +162,23 @@ async def test_where_not_even_the_refused_record_has_room_that_is_said(
         assert await spool.flush()
         assert spool.stats.rejected == 1
     assert arrived.ids() == expected
+
+
+async def test_records_that_go_with_the_directory_are_told(
+    arrived: Arrived, tmp_path: Path
+) -> None:
+    directory = tmp_path / "spool"
+    async with AsyncTraceSpool(directory, segment_bytes=1, max_delay=60) as spool:
+        arrived.platform.add_faults(FaultRule(operation="upload_traces", status=500))
+        for number in range(5):
+            await spool.append(trace(f"t{number}"))
+        shutil.rmtree(directory)
+        with pytest.raises(SpoolWriteError, match="removed"):
+            await spool.append(trace("after"))
+        arrived.platform.clear_faults()
+        with pytest.raises(SpoolWriteError, match="removed"):
+            await spool.flush()
+        stats = spool.stats
+    assert stats.lost + stats.uploaded == stats.appended == 5
+    assert stats.lost >= 4
+    assert stats.pending == 0

@@ -339,7 +339,11 @@ async def test_what_its_owner_does_in_the_directory_does_not_stop_a_spool(
         await until(spool, "paused")
         (directory / waiting(directory)[0]).unlink()
         arrived.platform.clear_faults()
+        with pytest.raises(SpoolWriteError, match="removed 1 records"):
+            await spool.flush()
         assert await spool.flush()
+        assert (spool.stats.lost, spool.stats.pending) == (1, 0)
     assert arrived.ids() == {"kept": 1}
-    assert "Somebody removed" in caplog.text
+    assert "Somebody removed 1 records" in caplog.text
+    assert "notes.sealed is no file of a spool's" in caplog.text
     assert (directory / "my.open").read_text() == "mine"

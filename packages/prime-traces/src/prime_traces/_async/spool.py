@@ -180,7 +180,8 @@ class AsyncTraceSpool:
             UnauthorizedError: the platform refuses the key; so do the other errors that
                 put the spool into the state ``paused``, such as `PaymentRequiredError` and
                 `ForbiddenError`. The records stay.
-            SpoolWriteError: the disk failed.
+            SpoolWriteError: the disk failed, or somebody removed records from the directory that
+                were not uploaded, which is told once.
         """
         engine = await self._open()
         future = loop_thread().submit(engine.flush(timeout))

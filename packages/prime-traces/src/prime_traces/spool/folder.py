@@ -67,6 +67,7 @@ class SpoolFolder:
         self._lock = threading.Lock()
         self._segments: list[Segment] = []
         self._rejected_bytes = 0
+        self._lost = 0
         self._last = 0
         self._folder_lock = FolderLock(path)
         try:
@@ -99,6 +100,17 @@ class SpoolFolder:
     def last(self) -> int:
         """The number of the newest place."""
         return self._last
+
+    @property
+    def lost(self) -> int:
+        """Records whose files somebody removed before they were uploaded."""
+        return self._lost
+
+    def lose(self, count: int) -> None:
+        """Takes note of such records."""
+        logger.error("Somebody removed %d records from %s that were not uploaded", count, self.path)
+        with self._lock:
+            self._lost += count
 
     def next_place(self) -> Place:
         """A place behind all others."""

@@ -166,6 +166,9 @@ class OpenSegment:
             digest.update(line)
         try:
             _write_all(self._fd, data)
+            if not os.fstat(self._fd).st_nlink:
+                self.closed = True
+                raise FileNotFoundError(errno.ENOENT, "somebody removed the segment's file")
             self._mark = _Mark(
                 before.end + len(data),
                 before.records + len(lines),

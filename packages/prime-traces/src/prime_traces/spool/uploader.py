@@ -195,7 +195,7 @@ class SegmentUploader:
         try:
             content = await _on_disk(lambda: self._folder.read(segment))
         except FileNotFoundError:
-            logger.error("Somebody removed %s with %d records", segment.name, segment.count)
+            self._folder.lose(segment.count)
             await _on_disk(lambda: self._folder.remove(segment))
             return
         header, lines = content.header, content.lines

@@ -328,7 +328,10 @@ class SegmentWriter:
     def _seal(self) -> None:
         segment = self._segment
         if segment is not None and segment.count:
-            self._folder.add(segment.seal())
+            try:
+                self._folder.add(segment.seal())
+            except FileNotFoundError:
+                self._folder.lose(segment.count)
             self._segment = None
             self._unsynced_since = None
             self._changed()
