@@ -173,7 +173,7 @@ async def test_records_that_go_with_the_directory_are_told(
         for number in range(5):
             await spool.append(trace(f"t{number}"))
         shutil.rmtree(directory)
-        with pytest.raises(SpoolWriteError, match="removed"):
+        with pytest.raises(SpoolWriteError, match="No such file"):
             await spool.append(trace("after"))
         arrived.platform.clear_faults()
         with pytest.raises(SpoolWriteError, match="removed"):
@@ -182,3 +182,15 @@ async def test_records_that_go_with_the_directory_are_told(
     assert stats.lost + stats.uploaded == stats.appended == 5
     assert stats.lost >= 4
     assert stats.pending == 0
+
+
+async def test_nothing_is_appended_to_a_file_that_is_gone(arrived: Arrived, tmp_path: Path) -> None:
+    directory = tmp_path / "spool"
+    async with AsyncTraceSpool(directory, max_delay=60) as spool:
+        await spool.append(trace("before"))
+        shutil.rmtree(directory)
+        with pytest.raises(SpoolWriteError, match="removed the segment's file"):
+            await spool.append(trace("after"))
+        with pytest.raises(SpoolWriteError, match="removed 1 records"):
+            await spool.flush()
+    assert (spool.stats.appended, spool.stats.lost) == (1, 1)
