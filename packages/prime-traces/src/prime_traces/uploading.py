@@ -24,7 +24,7 @@ from prime_traces.errors import (
 from prime_traces.models import FailedBatch, LineFormat, PartialUpload, UploadReceipt
 from prime_traces.sources import BatchSource
 
-__all__ = ["OnBatch", "Send", "UploadOptions", "upload_batches"]
+__all__ = ["OnBatch", "Send", "UploadOptions", "check_callable", "upload_batches"]
 
 OnBatch: TypeAlias = Callable[[Batch, UploadReceipt], object]
 # Sends a body, compressed or not, in pieces, with its key.
@@ -56,10 +56,36 @@ class UploadOptions:
 
         The size of a batch is checked by what cuts it, and the context where it is written.
         """
+        if not isinstance(self.compress, bool):
+            raise TypeError(f"compress is True or False, not {self.compress!r}")
+        if self.on_batch is not None:
+            check_callable("on_batch", self.on_batch, "a batch and its receipt")
         if not isinstance(self.max_attempts, int) or self.max_attempts < 1:
             raise ValueError(f"max_attempts is 1 or more, not {self.max_attempts!r}")
         if self.max_in_flight not in range(1, 9):
             raise ValueError(f"max_in_flight is 1 to 8, not {self.max_in_flight!r}")
+
+
+def check_callable(name: str, function: object, taking: str) -> None:
+    """Refuses what can't be called with two arguments, before anything is sent.
+
+    Args:
+        name: the argument.
+        function: its value.
+        taking: what it is called with.
+    """
+    if not callable(function):
+        raise TypeError(f"{name} is a function of {taking}, not {function!r}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one of C's, which does not say
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} is called with {taking}, which it does not take: {error}"
+        ) from None
 
 
 async def upload_batches(
