@@ -196,3 +196,20 @@ def test_an_agent_session_is_a_list_of_its_lines() -> None:
         encode_record([SESSION[0], 2], line_format="prime_agent")
     with pytest.raises(InvalidRecordError, match="header first"):
         encode_record([], line_format="prime_agent")
+
+
+@pytest.mark.parametrize(
+    "value", [{1: 2, "1": 3}, {"true": 1, True: 2}, {"null": 1, None: 2}, {1.0: 1, "1.0": 2}]
+)
+def test_keys_that_are_one_in_json_are_refused(value: dict[object, object]) -> None:
+    with pytest.raises(InvalidRecordError, match=r"value\[0\] has the key .* twice"):
+        encode_record({**TRACE, "value": [value]})
+    assert json.loads(encode_record({**TRACE, "value": [{1: 2, "2": 3}]}))["value"] == [
+        {"1": 2, "2": 3}
+    ]
+
+
+def test_an_integer_that_python_does_not_write_is_named() -> None:
+    encode_record({**TRACE, "value": 10**4299})
+    with pytest.raises(InvalidRecordError, match="value is an integer of more than 4,300 digits"):
+        encode_record({**TRACE, "value": 10**4300})

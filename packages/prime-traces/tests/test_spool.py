@@ -342,3 +342,36 @@ def test_a_client_of_another_kind_is_refused(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def warnings_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="prime_traces")
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"schema_version": 2}, "schema_version is 1"),
+        ({"context": {"source": "x" * 70_000}}, "context has 70,"),
+        ({"context": {"source": "\ud800"}}, "half a character"),
+        ({"max_bytes": "1G"}, "max_bytes"),
+        ({"segment_bytes": 1e6}, "segment_bytes"),
+        ({"directory": ""}, "directory"),
+    ],
+    ids=str,
+)
+def test_what_would_have_all_records_refused_is_refused_before_them(
+    arrived: Arrived, tmp_path: Path, options: dict[str, Any], about: str
+) -> None:
+    with pytest.raises(ValueError, match=about):
+        AsyncTraceSpool(**{"directory": tmp_path / "spool", **options})
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "1"])
+async def test_a_flush_takes_seconds(arrived: Arrived, tmp_path: Path, timeout: Any) -> None:
+    async with AsyncTraceSpool(tmp_path / "spool") as spool:
+        with pytest.raises(ValueError, match="timeout is seconds"):
+            await spool.flush(timeout)
+
+
+async def test_an_empty_line_is_said_to_be_empty(arrived: Arrived, tmp_path: Path) -> None:
+    async with AsyncTraceSpool(tmp_path / "spool") as spool:
+        for line in (b"", b" \n"):
+            with pytest.raises(InvalidRecordError, match="it is empty"):
+                await spool.append(line)

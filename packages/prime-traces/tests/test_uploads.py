@@ -308,7 +308,17 @@ async def test_a_progress_bar_is_no_trouble_where_nobody_sees_it(
         ({"line_format": "parquet"}, ValueError, "parquet"),
         ({"context": {"source": 1}}, TypeError, "source"),
         ({"context": "source"}, TypeError, "context"),
+        ({"context": {1: "source"}}, TypeError, "names are strings; 1 is"),
+        ({"context": {"source": "\ud800"}}, ValueError, "half a character"),
+        ({"context": {"source": "x" * 70_000}}, ValueError, "context has 70,"),
         ({"schema_version": "1"}, TypeError, "schema_version"),
+        ({"schema_version": 2}, ValueError, "schema_version is 1"),
+        ({"target_batch_bytes": 1e6}, ValueError, "target"),
+        ({"compress": "no"}, TypeError, "compress"),
+        ({"progress": "yes"}, TypeError, "progress"),
+        ({"progress": lambda: None}, TypeError, "progress is called with"),
+        ({"on_batch": 5}, TypeError, "on_batch"),
+        ({"on_batch": lambda batch: None}, TypeError, "on_batch is called with"),
     ],
 )
 async def test_a_bad_argument_is_named_before_anything_is_read(
@@ -336,6 +346,8 @@ async def test_what_holds_no_records_is_refused(client: AsyncTracesClient) -> No
             await client.upload_records(wrong)
     with pytest.raises(TypeError, match="upload_file"):
         await client.upload_lines(path)
+    with pytest.raises(TypeError, match="lines is an iterable"):
+        await client.upload_lines(trace)
     text: Any = io.StringIO("{}\n")
     with pytest.raises(TypeError, match="bytes, not str"):
         await client.upload_lines(text)

@@ -165,7 +165,7 @@ class BatchCutter:
         max_line_bytes: int = MAX_LINE_BYTES,
         max_lines: int = MAX_BATCH_LINES,
     ) -> None:
-        if not 0 < target_bytes <= MAX_BATCH_BYTES:
+        if not isinstance(target_bytes, int) or not 0 < target_bytes <= MAX_BATCH_BYTES:
             raise ValueError(
                 f"the target is from 1 to {MAX_BATCH_BYTES} bytes a batch, not {target_bytes!r}"
             )

@@ -195,13 +195,21 @@ def partial_upload(error: BaseException) -> PartialUpload | None:
     """What was stored before an upload failed.
 
     Args:
-        error: what the upload raised, whatever its class.
+        error: what ended the upload, whatever its class: also a cancellation, Ctrl-C, or the
+            TimeoutError of what limits its time.
 
     Returns:
         The receipts and what is missing; None if it comes from no upload.
     """
-    partial: PartialUpload | None = getattr(error, "partial_upload", None)
-    return partial
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        partial: PartialUpload | None = getattr(cause, "partial_upload", None)
+        if partial is not None:
+            return partial
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def set_partial_upload(error: BaseException, partial: PartialUpload) -> None:

@@ -9,19 +9,21 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from prime_traces.errors import InvalidRecordError
 
 if TYPE_CHECKING:
     from pydantic_core.core_schema import CoreSchema
 
-__all__ = ["check_line", "record_problem"]
+__all__ = ["HALF", "LONG_INTEGER", "check_line", "is_encodable", "record_problem"]
 
 Validate: TypeAlias = "Callable[[bytes], object]"
 
 # A check takes several times the memory of the line. The service checks longer ones.
 LONGEST_CHECKED = 8 * 1024 * 1024
+HALF = "half a character (a lone surrogate), which UTF-8 has not"
+LONG_INTEGER = "an integer of more than 4,300 digits; write it as text"
 BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 LEGACY = (
     "it looks like a legacy sample (prompt, completion, reward), which the service does not take; "
@@ -67,12 +69,16 @@ def _episode_problem(record: Mapping[str, object]) -> str | None:
         if "prompt" in record and "completion" in record:
             return LEGACY
         return "an episode needs traces, an array"
+    identities: set[object] = set()
     for index, trace in enumerate(traces):
         if not isinstance(trace, Mapping):
             return f"traces[{index}] must be an object"
         problem = _trace_problem(trace)
         if problem is not None:
             return f"traces[{index}]: {problem}"
+        if trace["id"] in identities:
+            return f"traces[{index}]: the episode has another trace of the id {trace['id']!r}"
+        identities.add(trace["id"])
     return None
 
 
@@ -99,22 +105,39 @@ def check_line(line: bytes, *, line_format: str = "trace", line_number: int = 1)
     if len(line) > LONGEST_CHECKED:
         return
     try:
-        _validator(line_format)(line)
+        found = _validator(line_format)(line)
     except ValueError:
         pass
     else:
-        if b"NaN" not in line and b"Infinity" not in line:
+        doubtful = b"NaN" in line or b"Infinity" in line
+        if not doubtful and not (line_format == "episode" and _has_doubles(found)):
             return
     # Something may be wrong. What it is only matters now, and so does who is stricter.
     if (problem := _line_problem(line, line_format)) is not None:
         raise InvalidRecordError(line_number, problem)
 
 
+def _has_doubles(episode: Any) -> bool:
+    identities = [trace["id"] for trace in episode["traces"]]
+    return len(set(identities)) < len(identities)
+
+
+def is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _line_problem(line: bytes, line_format: str) -> str | None:
     if line.startswith(BYTE_ORDER_MARKS):
         return "it begins with a byte order mark; save the file as UTF-8 without one"
     try:
-        record = json.loads(line.decode(), parse_constant=_no_constant)
+        text = line.decode()
+        if text.isspace() or not text:
+            return "it is empty"
+        record = json.loads(text, parse_constant=_no_constant, parse_int=_integer)
     except UnicodeDecodeError as error:
         return f"byte {error.start + 1} of the line is not UTF-8"
     except RecursionError:
@@ -122,6 +145,11 @@ def _line_problem(line: bytes, line_format: str) -> str | None:
     except ValueError as error:
         return f"it is no JSON: {error}"
     return record_problem(record, line_format)
+
+
+def _integer(digits: str) -> int | float:
+    """A number; one that Python would not read is as good as any other here."""
+    return int(digits) if len(digits) <= 4300 else float(digits)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from prime_traces.errors import InvalidRecordError, RecordTypeError
-from prime_traces.record_checks import record_problem
+from prime_traces.record_checks import HALF, LONG_INTEGER, is_encodable, record_problem
 
 __all__ = ["Records", "SupportsToRecord", "TraceRecord", "encode_record", "load_encoder"]
 
@@ -36,7 +36,8 @@ Records: TypeAlias = Iterable[TraceRecord] | AsyncIterable[TraceRecord]
 Encode: TypeAlias = "Callable[[object], bytes]"
 
 DEEPEST = 500
-HALF = "half a character (a lone surrogate), which UTF-8 has not"
+# Python writes no integer of more digits.
+LONG = 10**4300
 _STANDARD = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 # What orjson writes as the standard library does, as long as the numbers are ordinary.
 _PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
@@ -119,7 +120,33 @@ def _encoder() -> Encode:
 
 
 def _encode_standard(record: object) -> bytes:
-    return _STANDARD.encode(record).encode()
+    data = _STANDARD.encode(record).encode()
+    # What was encoded is a finite tree.
+    level = [record]
+    while level:
+        following: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                if _doubled_key(value) is not None:
+                    raise ValueError
+                following += value.values()
+            elif isinstance(value, (list, tuple)):
+                following += value
+        level = following
+    return data
+
+
+def _doubled_key(value: dict[Any, Any]) -> str | None:
+    """A key that JSON, whose keys are text, would have twice, such as 1 and "1"."""
+    if set(map(type, value)) <= {str}:
+        return None
+    seen: set[str] = set()
+    for key in value:
+        text = key if isinstance(key, str) else json.dumps(key)
+        if text in seen:
+            return repr(text)
+        seen.add(text)
+    return None
 
 
 def _as_standard(record: object, data: bytes) -> bytes | None:
@@ -164,28 +191,24 @@ def _problem(value: object, path: str, depth: int) -> str | None:
         for key, inner in value.items():
             if not isinstance(key, (str, int, float, type(None))):
                 return f"a key of {path or 'it'} is a {type(key).__name__}, which JSON has not"
-            if isinstance(key, str) and not _encodable(key):
+            if isinstance(key, str) and not is_encodable(key):
                 return f"a key of {path or 'it'} holds {HALF}"
             problem = _problem(inner, f"{path}.{key}" if path else str(key), depth + 1)
             if problem is not None:
                 return problem
+        if (doubled := _doubled_key(value)) is not None:
+            return f"{path or 'it'} has the key {doubled} twice, once as text"
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
             if (problem := _problem(inner, f"{path}[{index}]", depth + 1)) is not None:
                 return problem
     elif isinstance(value, str):
-        return None if _encodable(value) else f"{path} holds {HALF}"
+        return None if is_encodable(value) else f"{path} holds {HALF}"
     elif isinstance(value, float):
         if not math.isfinite(value):
             return f"{path} is {value!r}, which JSON has not; leave it out, or write null"
-    elif not isinstance(value, (int, type(None))):
+    elif isinstance(value, int):
+        return f"{path} is {LONG_INTEGER}" if abs(value) >= LONG else None
+    elif value is not None:
         return f"{path} is a {type(value).__name__}, which JSON has not"
     return None
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

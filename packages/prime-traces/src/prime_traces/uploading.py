@@ -6,11 +6,12 @@ import asyncio
 import collections
 import dataclasses
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from prime_core.errors import APIError, rebuilt
-from prime_core.sync import in_thread
+from prime_core.sync import in_thread, when_received
 from prime_core.uploads import Progress
 from prime_traces.batches import Batch, CutBatch
 from prime_traces.compression import compressed_pieces
@@ -23,7 +24,7 @@ from prime_traces.errors import (
 from prime_traces.models import FailedBatch, LineFormat, PartialUpload, UploadReceipt
 from prime_traces.sources import BatchSource
 
-__all__ = ["OnBatch", "Send", "UploadOptions", "upload_batches"]
+__all__ = ["OnBatch", "Send", "UploadOptions", "check_callable", "upload_batches"]
 
 OnBatch: TypeAlias = Callable[[Batch, UploadReceipt], object]
 # Sends a body, compressed or not, in pieces, with its key.
@@ -34,6 +35,7 @@ Send: TypeAlias = Callable[[Collection[bytes], str], Awaitable[UploadReceipt]]
 MEMORY = 96 * 1024 * 1024
 # Seconds that a cancellation waits for the requests in flight to break off.
 CANCEL_PATIENCE = 5.0
+BROKEN_OFF = "it was broken off: whether it is stored is not known"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +56,36 @@ class UploadOptions:
 
         The size of a batch is checked by what cuts it, and the context where it is written.
         """
+        if not isinstance(self.compress, bool):
+            raise TypeError(f"compress is True or False, not {self.compress!r}")
+        if self.on_batch is not None:
+            check_callable("on_batch", self.on_batch, "a batch and its receipt")
         if not isinstance(self.max_attempts, int) or self.max_attempts < 1:
             raise ValueError(f"max_attempts is 1 or more, not {self.max_attempts!r}")
         if self.max_in_flight not in range(1, 9):
             raise ValueError(f"max_in_flight is 1 to 8, not {self.max_in_flight!r}")
+
+
+def check_callable(name: str, function: object, taking: str) -> None:
+    """Refuses what can't be called with two arguments, before anything is sent.
+
+    Args:
+        name: the argument.
+        function: its value.
+        taking: what it is called with.
+    """
+    if not callable(function):
+        raise TypeError(f"{name} is a function of {taking}, not {function!r}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one of C's, which does not say
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} is called with {taking}, which it does not take: {error}"
+        ) from None
 
 
 async def upload_batches(
@@ -83,16 +111,24 @@ async def upload_batches(
         Exception: the failure of the first batch that failed, or what the source or ``on_batch``
             raised, when all that was in flight has come to its end. `partial_upload` tells what
             was stored.
+        BaseException: a cancellation, say, which breaks off what is in flight; `partial_upload`
+            names those batches as failed.
     """
     flight = _Flight(send, options, progress, size)
+    # Ctrl-C in a sync call never comes by here.
+    when_received(lambda: None, lambda: flight.account_to(sys.exc_info()[1]))
     try:
-        await flight.take_off(source)
-    except BaseException:
-        await flight.abandon()
+        try:
+            await flight.take_off(source)
+        except BaseException:
+            await flight.abandon()
+            raise
+        finally:
+            await source.aclose()
+        return flight.receipts()
+    except BaseException as error:
+        flight.account_to(error)
         raise
-    finally:
-        await source.aclose()
-    return flight.receipts()
 
 
 class _Flight:
@@ -110,15 +146,14 @@ class _Flight:
         self._held = 0
         self._flying: set[asyncio.Task[None]] = set()
         self._moved = asyncio.Event()
+        self._begun: list[Batch] = []
         self._receipts: dict[int, UploadReceipt] = {}
         self._failed: dict[int, tuple[Batch, Exception]] = {}
         self._failure: Exception | None = None  # of the caller's own code
-        self._next_line = 1
 
     async def take_off(self, source: BatchSource) -> None:
         """Starts batches until there are no more or something fails; waits for them all."""
         last: asyncio.Task[None] | None = None
-        index = 0
         self._tell(0)
         while await self._has_room():
             try:
@@ -128,11 +163,10 @@ class _Flight:
                 break
             if batch is None or self._stopped:
                 break
-            self._next_line = batch.without_data().line_number(batch.num_lines) + 1
+            self._begun.append(batch.without_data())
             self._held += batch.size
-            last = asyncio.create_task(self._fly(index, batch, last))
+            last = asyncio.create_task(self._fly(len(self._begun) - 1, batch, last))
             self._flying.add(last)
-            index += 1
             del batch
         if self._flying:
             await asyncio.wait(self._flying)
@@ -206,24 +240,34 @@ class _Flight:
         """The receipts in the order of the batches, if there is one for each.
 
         Raises:
-            Exception: the first failure, with an account of what was stored.
+            Exception: the first failure.
         """
-        receipts = [self._receipts[index] for index in sorted(self._receipts)]
-        failed = [self._failed[index] for index in sorted(self._failed)]
-        error = failed[0][1] if failed else self._failure
+        error = self._failed[min(self._failed)][1] if self._failed else self._failure
         if error is not None:
-            losses = [
-                FailedBatch(
-                    upload_id=batch.digest,
-                    first_line_number=batch.first_line_number,
-                    last_line_number=batch.line_number(batch.num_lines),
-                    error=str(reason),
-                )
-                for batch, reason in failed
-            ]
-            set_partial_upload(error, PartialUpload(receipts, losses, self._next_line))
             raise error
-        return receipts
+        return [self._receipts[index] for index in sorted(self._receipts)]
+
+    def account_to(self, error: BaseException | None) -> None:
+        """Lets what ends the upload say what was stored."""
+        if error is None:
+            return
+        losses = [
+            FailedBatch(
+                upload_id=batch.digest,
+                first_line_number=batch.first_line_number,
+                last_line_number=_last_line(batch),
+                error=str(self._failed[index][1]) if index in self._failed else BROKEN_OFF,
+            )
+            for index, batch in enumerate(self._begun)
+            if index not in self._receipts
+        ]
+        receipts = [self._receipts[index] for index in sorted(self._receipts)]
+        following = _last_line(self._begun[-1]) + 1 if self._begun else 1
+        set_partial_upload(error, PartialUpload(receipts, losses, following))
+
+
+def _last_line(batch: Batch) -> int:
+    return batch.line_number(batch.num_lines)
 
 
 def _taken_from(pieces: Collection[bytes]) -> Iterator[bytes]:
@@ -250,7 +294,7 @@ async def _call(function: OnBatch, batch: Batch, receipt: UploadReceipt) -> None
 def _rejected(error: APIError, batch: Batch) -> BatchRejectedError:
     """The service's refusal with the line as the caller counts it."""
     rejected = rebuilt(BatchRejectedError, error)
-    last = batch.line_number(batch.num_lines)
+    last = _last_line(batch)
     rejected.first_line_number, rejected.last_line_number = batch.first_line_number, last
     message = str(error.args[0]) if error.args else ""
     found = named_line(message)

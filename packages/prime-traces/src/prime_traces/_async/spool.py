@@ -98,10 +98,14 @@ class AsyncTraceSpool:
             )
         if fsync not in ("always", "never"):
             fsync = _number("fsync", fsync, "'always', 'never' or seconds")
-        if not 0 < segment_bytes <= MAX_BATCH_BYTES:
+        if not isinstance(segment_bytes, int) or not 0 < segment_bytes <= MAX_BATCH_BYTES:
             raise ValueError(f"segment_bytes is from 1 to {MAX_BATCH_BYTES}, not {segment_bytes!r}")
-        if max_bytes is not None and max_bytes < 1:
+        if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 1):
             raise ValueError(f"max_bytes is at least 1, or None, not {max_bytes!r}")
+        if not isinstance(compress, bool):
+            raise TypeError(f"compress is True or False, not {compress!r}")
+        if not os.fspath(directory):
+            raise ValueError("directory is a path, not an empty one")
         upload_metadata(schema_version, context)  # refuses what it can't be made of
         # A user of the same connections: whoever closes last closes them.
         self._api = AsyncTracesAPIClient(client=client if api_client is None else api_client.client)
@@ -180,8 +184,11 @@ class AsyncTraceSpool:
             UnauthorizedError: the platform refuses the key; so do the other errors that
                 put the spool into the state ``paused``, such as `PaymentRequiredError` and
                 `ForbiddenError`. The records stay.
-            SpoolWriteError: the disk failed.
+            SpoolWriteError: the disk failed, or somebody removed records from the directory that
+                were not uploaded, which is told once.
         """
+        if timeout is not None:
+            timeout = _number("timeout", timeout, "seconds", least=0.0)
         engine = await self._open()
         future = loop_thread().submit(engine.flush(timeout))
         try:

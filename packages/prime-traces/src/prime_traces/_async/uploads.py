@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping
 from typing import TypeVar
@@ -15,7 +16,7 @@ from prime_traces.metadata import upload_metadata
 from prime_traces.models import LineFormat, UploadReceipt
 from prime_traces.records import Records
 from prime_traces.sources import JsonlFile, Maker, batch_source, line_maker, record_maker
-from prime_traces.uploading import OnBatch, UploadOptions, upload_batches
+from prime_traces.uploading import OnBatch, UploadOptions, check_callable, upload_batches
 
 __all__ = ["AsyncTracesUploads"]
 
@@ -83,8 +84,9 @@ class AsyncTracesUploads(AsyncTracesResource):
             APIError: any other failure, when ``max_attempts`` are used up.
             Exception: what ``records`` or ``on_batch`` raised.
 
-            In each case the batches in flight are brought to their end first, and
-            `partial_upload` tells which are stored and where to go on.
+            In each case the batches in flight are brought to their end first. A cancellation,
+            Ctrl-C and what else is no Exception breaks them off at once. `partial_upload` tells
+            which batches are stored, of which that is not known, and where to go on.
         """
         self._refuse(records, "records", (str, bytes, Mapping), "pass a list of them")
         options = UploadOptions(
@@ -97,7 +99,7 @@ class AsyncTracesUploads(AsyncTracesResource):
             on_batch,
             max_in_flight,
         )
-        with transfer_progress(progress, "records") as told:
+        with _told(progress, "records") as told:
             make = record_maker(options.line_format)
             return await self._upload(records, make, options, told)
 
@@ -144,7 +146,7 @@ class AsyncTracesUploads(AsyncTracesResource):
             TypeError: a line is not bytes.
             Exception: as for `upload_records`.
         """
-        self._refuse(lines, "lines", (str, bytes), "a file is uploaded by upload_file")
+        self._refuse(lines, "lines", (str, bytes, Mapping), "a file is uploaded by upload_file")
         options = UploadOptions(
             LineFormat(line_format),
             context,
@@ -155,7 +157,7 @@ class AsyncTracesUploads(AsyncTracesResource):
             on_batch,
             max_in_flight,
         )
-        with transfer_progress(progress, "lines") as told:
+        with _told(progress, "lines") as told:
             make = line_maker(options.line_format)
             return await self._upload(lines, make, options, told)
 
@@ -209,7 +211,7 @@ class AsyncTracesUploads(AsyncTracesResource):
             max_in_flight,
         )
         size = (await in_thread(os.stat)(path)).st_size
-        with transfer_progress(progress, os.path.basename(path)) as told:
+        with _told(progress, os.path.basename(path)) as told:
             make = line_maker(options.line_format)
             return await self._upload(JsonlFile(path), make, options, told, size or None)
 
@@ -241,3 +243,11 @@ class AsyncTracesUploads(AsyncTracesResource):
         """Refuses what can be iterated but holds no items of their own."""
         if isinstance(items, kinds) or not isinstance(items, (Iterable, AsyncIterable)):
             raise TypeError(f"{name} is an iterable, not a {type(items).__name__}; {instead}")
+
+
+def _told(
+    progress: bool | Progress, name: str
+) -> contextlib.AbstractContextManager[Progress | None]:
+    if not isinstance(progress, bool):
+        check_callable("progress", progress, "bytes done and bytes in all")
+    return transfer_progress(progress, name)

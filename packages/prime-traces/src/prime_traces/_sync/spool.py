@@ -144,7 +144,8 @@ class TraceSpool(Facade[AsyncTraceSpool]):
             UnauthorizedError: the platform refuses the key; so do the other errors that
                 put the spool into the state ``paused``, such as `PaymentRequiredError` and
                 `ForbiddenError`. The records stay.
-            SpoolWriteError: the disk failed.
+            SpoolWriteError: the disk failed, or somebody removed records from the directory that
+                were not uploaded, which is told once.
         """
         return run(self._async.flush(timeout))
 

@@ -84,8 +84,9 @@ class TracesUploads(TracesResource):
             APIError: any other failure, when ``max_attempts`` are used up.
             Exception: what ``records`` or ``on_batch`` raised.
 
-            In each case the batches in flight are brought to their end first, and
-            `partial_upload` tells which are stored and where to go on.
+            In each case the batches in flight are brought to their end first. A cancellation,
+            Ctrl-C and what else is no Exception breaks them off at once. `partial_upload` tells
+            which batches are stored, of which that is not known, and where to go on.
         """
         return run(
             self._async.upload_records(

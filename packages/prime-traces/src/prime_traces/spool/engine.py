@@ -74,6 +74,7 @@ class SpoolEngine:
         )
         self._uploading = loop.create_task(self._uploader.run())
         self._draining: asyncio.Future[bool] | None = None
+        self._lost_before = 0
         self._cut_short = False
         self._closed = False
         _at_work.add(self)
@@ -101,12 +102,15 @@ class SpoolEngine:
         state: SpoolState = "closed" if self._closed else uploader.state
         return SpoolStats(
             state=state,
-            pending=count + sum(segment.count for segment in self._folder.segments),
+            pending=count
+            + sum(segment.count for segment in self._folder.segments)
+            - uploader.uploaded_of_waiting,
             appended=self._writer.appended,
             uploaded=uploader.uploaded,
             rejected=uploader.rejected,
             disk_bytes=size + self._folder.used,
             error=uploader.error,
+            lost=self._folder.lost,
         )
 
     async def append(self, line: bytes, patience: float) -> None:
@@ -131,9 +135,17 @@ class SpoolEngine:
         """As `AsyncTraceSpool.flush`."""
         loop = asyncio.get_running_loop()
         try:
-            return await self._uploader.settle(None if timeout is None else loop.time() + timeout)
+            deadline = None if timeout is None else loop.time() + timeout
+            settled = await self._uploader.settle(deadline)
         except OSError as error:
             raise SpoolWriteError(f"{self._folder.path}: {error}") from error
+        before, self._lost_before = self._lost_before, self._folder.lost
+        if self._lost_before > before:
+            raise SpoolWriteError(
+                f"somebody removed {self._lost_before - before} records from {self._folder.path} "
+                "before they were uploaded; append them again if they matter"
+            )
+        return settled
 
     async def close(self, timeout: float) -> SpoolStats:
         """As `AsyncTraceSpool.aclose`; it always lets go of the directory."""

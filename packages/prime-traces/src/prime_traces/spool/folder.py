@@ -17,6 +17,7 @@ from prime_traces.errors import SpoolError
 from prime_traces.spool.framing import Header, read_header, scan
 from prime_traces.spool.lock import FolderLock
 from prime_traces.spool.segments import (
+    Content,
     OpenSegment,
     Place,
     Segment,
@@ -66,6 +67,7 @@ class SpoolFolder:
         self._lock = threading.Lock()
         self._segments: list[Segment] = []
         self._rejected_bytes = 0
+        self._lost = 0
         self._last = 0
         self._folder_lock = FolderLock(path)
         try:
@@ -99,6 +101,17 @@ class SpoolFolder:
         """The number of the newest place."""
         return self._last
 
+    @property
+    def lost(self) -> int:
+        """Records whose files somebody removed before they were uploaded."""
+        return self._lost
+
+    def lose(self, count: int) -> None:
+        """Takes note of such records."""
+        logger.error("Somebody removed %d records from %s that were not uploaded", count, self.path)
+        with self._lock:
+            self._lost += count
+
     def next_place(self) -> Place:
         """A place behind all others."""
         with self._lock:
@@ -110,7 +123,7 @@ class SpoolFolder:
         with self._lock:
             insort(self._segments, segment)
 
-    def read(self, segment: Segment) -> tuple[Header, list[memoryview]]:
+    def read(self, segment: Segment) -> Content:
         """As `read_sealed`."""
         return read_sealed(self.path, segment)
 
@@ -130,19 +143,19 @@ class SpoolFolder:
     def cut(
         self,
         segment: Segment,
-        header: Header,
+        header: Header | None,
         groups: Sequence[Sequence[memoryview]],
         rejected: Sequence[memoryview],
         reason: Reason,
     ) -> None:
-        """Puts smaller segments in the place of one that the platform refused whole.
+        """Puts smaller segments in the place of one that can't be uploaded whole.
 
         A crash leaves either the one or the others, whose names are on disk before the first
         of them can be sent.
 
         Args:
-            segment: the refused one.
-            header: its header.
+            segment: that one.
+            header: its header, if that is known.
             groups: the lines of each new one, in order.
             rejected: lines to be set aside.
             reason: why.
@@ -151,10 +164,10 @@ class SpoolFolder:
             OSError: it can't be done now; it can be tried again.
         """
         try:
-            parts = [
-                write_sealed(self.path, segment.place.part(number), header, lines)
-                for number, lines in enumerate(groups, 1)
-            ]
+            parts = []
+            for number, lines in enumerate(groups, 1):
+                assert header is not None
+                parts.append(write_sealed(self.path, segment.place.part(number), header, lines))
             if rejected:
                 self._set_aside(segment.place, header, rejected, reason)
             sync_folder(self.path)
@@ -172,31 +185,21 @@ class SpoolFolder:
             self.add(part)
 
     def _set_aside(
-        self, place: Place, header: Header, lines: Sequence[memoryview], reason: Reason
+        self, place: Place, header: Header | None, lines: Sequence[memoryview], reason: Reason
     ) -> None:
         why = {
             "code": reason.code,
             "message": reason.message,
-            "line_format": header.line_format,
-            "schema_version": header.schema_version,
-            "context": dict(header.context),
+            "line_format": header and header.line_format,
+            "schema_version": header and header.schema_version,
+            "context": header and dict(header.context),
             "rejected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         explanation = json.dumps(why, ensure_ascii=False, indent=2).encode() + b"\n"
         write_file(os.path.join(self._rejects, f"{place}.json"), explanation)
-        write_file(os.path.join(self._rejects, f"{place}.jsonl"), b"".join(lines))
+        write_file(os.path.join(self._rejects, f"{place}.jsonl"), _as_lines(lines))
         sync_folder(self._rejects)
         self.weigh_rejected()
-
-    def set_aside_damaged(self, segment: Segment) -> str:
-        """Moves a segment out of the way as it is; gives its new path."""
-        path = os.path.join(self._rejects, f"{segment.place}.damaged")
-        os.rename(os.path.join(self.path, segment.name), path)
-        sync_folder(self._rejects)
-        sync_folder(self.path)
-        self._drop(segment)
-        self.weigh_rejected()
-        return path
 
     def weigh_rejected(self) -> None:
         """Looks how much the records take that were set aside; their owner may remove them."""
@@ -227,6 +230,8 @@ class SpoolFolder:
                 self._seal_left(Place.parse(name.removesuffix(".open")))
             elif segment := Segment.parse(name, os.path.getsize(os.path.join(self.path, name))):
                 self.add(segment)
+            elif name.endswith((".open", ".sealed")):
+                logger.warning("%s is no file of a spool's, and is left alone", name)
         places = [segment.place[0] for segment in self._segments]
         # The numbers of what is set aside are not given again: the names would be the same.
         places += map(int, filter(str.isdigit, (name[:10] for name in os.listdir(self._rejects))))
@@ -243,7 +248,7 @@ class SpoolFolder:
         found = scan(data)
         if found.end < len(data):
             self._keep_torn(place, data[found.end :])
-        if found.lines:
+        if found.lines or found.damaged:
             self.add(OpenSegment.left(self.path, place, found).seal())
         else:
             os.unlink(path)
@@ -251,8 +256,8 @@ class SpoolFolder:
     def _keep_torn(self, place: Place, data: bytes) -> None:
         path = os.path.join(self._rejects, f"{place}.torn")
         logger.warning(
-            "The last record of %s is not whole: no append had returned for it, or the disk is "
-            "damaged. Its %d bytes are kept in %s.",
+            "The end of %s is torn: no append had returned for it, or the disk is damaged. Its "
+            "%d bytes are kept in %s.",
             os.path.join(self.path, f"{place}.open"),
             len(data),
             path,
@@ -269,6 +274,11 @@ class SpoolFolder:
                 f"client sends for {_whose(team)}: upload them with a client of theirs first, or "
                 "use another directory"
             )
+
+
+def _as_lines(lines: Sequence[memoryview]) -> bytes:
+    """One behind the other; a damaged one may have lost its line feed."""
+    return b"".join(b"%b\n" % bytes(line).removesuffix(b"\n") for line in lines if line)
 
 
 def _whose(team: str) -> str:

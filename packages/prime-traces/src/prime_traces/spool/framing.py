@@ -1,9 +1,9 @@
-"""How a segment's file holds records so that a torn end shows.
+"""How a segment's file holds records so that a torn end and a damaged one show.
 
 A frame is the payload's length, a checksum and the payload. The first payload is the header,
-each other one a record's line. A frame's checksum runs on from the one before it, and the
-header holds a random number, so that a frame proves all that stands before it and nothing
-that lay on the disk earlier passes for one.
+each other one a record's line. A record's checksum runs on from that of the header, which holds
+a random number, and covers where the frame stands. So each record proves itself, whatever became
+of those before it, and nothing that lay on the disk earlier passes for one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ from typing import BinaryIO
 
 from prime_traces.errors import SpoolError
 
-__all__ = ["Header", "Scan", "framed_size", "frames", "read_header", "scan"]
+__all__ = [
+    "Header",
+    "Scan",
+    "framed_size",
+    "header_frame",
+    "read_header",
+    "record_frames",
+    "scan",
+]
 
 VERSION = 1
 _PREFIX = struct.Struct("<II")
+_OFFSET = struct.Struct("<Q")
 # A damaged length must not have a whole segment read.
 _LONGEST_HEADER = 1024 * 1024
 
@@ -53,16 +62,18 @@ class Scan:
     """What a segment's bytes hold.
 
     Attributes:
-        header: None when even that is torn.
+        header: None when it is torn or damaged.
         lines: the whole records, in order.
-        end: where the last whole frame ends.
-        checksum: of the last whole frame.
+        damaged: what is left of records that are not what was written.
+        end: where the last frame ends; what follows is torn.
+        seed: what the records' checksums run on from.
     """
 
     header: Header | None
     lines: list[memoryview]
+    damaged: list[memoryview]
     end: int
-    checksum: int
+    seed: int
 
 
 def framed_size(line: bytes) -> int:
@@ -70,41 +81,99 @@ def framed_size(line: bytes) -> int:
     return _PREFIX.size + len(line)
 
 
-def frames(payloads: Iterable[bytes | memoryview], checksum: int) -> tuple[bytes, int]:
-    """Payloads as frames that follow the one with this checksum.
+def header_frame(header: Header) -> tuple[bytes, int]:
+    """What a segment begins with, and what its records' checksums run on from."""
+    payload = header.encode()
+    seed = zlib.crc32(payload)
+    return _PREFIX.pack(len(payload), seed) + payload, seed
 
-    Returns:
-        The bytes, and the checksum of the last frame.
-    """
-    parts = []
-    for payload in payloads:
-        checksum = zlib.crc32(payload, checksum)
-        parts += [_PREFIX.pack(len(payload), checksum), payload]
-    return b"".join(parts), checksum
+
+def record_frames(lines: Iterable[bytes | memoryview], at: int, seed: int) -> bytes:
+    """Records as frames that begin at this byte of a segment."""
+    parts: list[bytes | memoryview] = []
+    for line in lines:
+        parts += [_PREFIX.pack(len(line), _checksum(line, at, seed)), line]
+        at += _PREFIX.size + len(line)
+    return b"".join(parts)
+
+
+def _checksum(line: bytes | memoryview, at: int, seed: int) -> int:
+    return zlib.crc32(line, zlib.crc32(_OFFSET.pack(at), seed))
 
 
 def scan(data: bytes) -> Scan:
-    """Reads frames up to the first that is torn.
+    """Reads all frames that are whole; what lies between two of them is damaged.
 
     Raises:
         SpoolError: another version wrote them.
     """
     view = memoryview(data)
-    payloads: list[memoryview] = []
-    at, checksum = 0, 0
-    while at + _PREFIX.size <= len(data):
-        size, expected = _PREFIX.unpack_from(data, at)
-        payload = view[at + _PREFIX.size : at + _PREFIX.size + size]
-        # A run of zeros, as a power cut leaves it, would else be a whole frame of nothing.
-        if not size or len(payload) < size:
+    if len(data) < _PREFIX.size:
+        return Scan(None, [], [], 0, 0)
+    size, seed = _PREFIX.unpack_from(view)
+    payload = view[_PREFIX.size : _PREFIX.size + size]
+    found = zlib.crc32(payload)
+    if len(payload) == size and found == seed:
+        return Scan(_decode(payload), *_records(data, _PREFIX.size + size, seed))
+    # Either the header is damaged, or the checksum that was written for it.
+    start = _PREFIX.size + size if len(payload) == size else _PREFIX.size
+    records = _records(data, start, seed)
+    if not records[0]:
+        other = _records(data, start, found)
+        if other[0]:
+            return Scan(_decode(payload), *other)
+    if not records[0] and not records[1]:
+        return Scan(None, [], [], 0, 0)
+    return Scan(None, *records)
+
+
+def _records(
+    data: bytes, at: int, seed: int
+) -> tuple[list[memoryview], list[memoryview], int, int]:
+    """The fields of a `Scan` behind the header, of the frames from this byte on."""
+    view = memoryview(data)
+    lines: list[memoryview] = []
+    damaged: list[memoryview] = []
+    while at < len(data):
+        line = _record(view, at, seed)
+        if line is not None:
+            lines.append(line)
+            at += _PREFIX.size + len(line)
+        elif (following := _following(data, at, seed)) is not None:
+            damaged.append(view[min(at + _PREFIX.size, following) : following])
+            at = following
+        else:
             break
-        found = zlib.crc32(payload, checksum)
-        if found != expected:
-            break
-        payloads.append(payload)
-        at, checksum = at + _PREFIX.size + size, found
-    header = _decode(payloads[0]) if payloads else None
-    return Scan(header, payloads[1:], at, checksum)
+    return lines, damaged, at, seed
+
+
+def _record(view: memoryview, at: int, seed: int) -> memoryview | None:
+    """The line of a whole frame."""
+    if at + _PREFIX.size > len(view):
+        return None
+    size, expected = _PREFIX.unpack_from(view, at)
+    line = view[at + _PREFIX.size : at + _PREFIX.size + size]
+    # A run of zeros, as a power cut leaves it, is no frame of nothing.
+    whole = size and len(line) == size and _checksum(line, at, seed) == expected
+    return line if whole else None
+
+
+def _following(data: bytes, at: int, seed: int) -> int | None:
+    """Where the frame behind a damaged one begins; None when this is the torn end.
+
+    It is where the damaged one's length says, or behind a line feed, if the length is damaged.
+    """
+    view = memoryview(data)
+    named = at
+    if at + _PREFIX.size <= len(data):
+        named += _PREFIX.size + _PREFIX.unpack_from(view, at)[0]
+    if named > at and _record(view, named, seed) is not None:
+        return named
+    behind = at
+    while behind := data.find(b"\n", behind) + 1:
+        if behind == named or _record(view, behind, seed) is not None:
+            return behind
+    return None
 
 
 def read_header(file: BinaryIO) -> Header | None:

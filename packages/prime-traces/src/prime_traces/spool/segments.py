@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -10,13 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prime_traces.spool.framing import Header, Scan, framed_size, frames, scan
+from prime_traces.spool.framing import Header, Scan, framed_size, header_frame, record_frames, scan
 
 __all__ = [
-    "DamagedSegment",
+    "DISK_FULL",
+    "Content",
     "OpenSegment",
     "Place",
     "Segment",
+    "lines_digest",
     "read_sealed",
     "sync_folder",
     "write_file",
@@ -24,11 +27,8 @@ __all__ = [
 ]
 
 _SEALED = re.compile(r"(\d{10}(?:-\d+)*)\.(\d+)\.([0-9a-f]{64})\.sealed")
+DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-
-
-class DamagedSegment(Exception):
-    """A sealed segment is not what was sealed: the disk has changed it."""
 
 
 class Place(tuple[int, ...]):
@@ -81,7 +81,6 @@ class _Mark(NamedTuple):
     """A state of an open segment that it can go back to."""
 
     end: int
-    checksum: int
     records: int
     body: int
     digest: hashlib._Hash
@@ -96,13 +95,14 @@ class OpenSegment:
         since: monotonic time of the first record, None before that.
     """
 
-    def __init__(self, folder: str, place: Place, fd: int, mark: _Mark) -> None:
+    def __init__(self, folder: str, place: Place, fd: int, seed: int, mark: _Mark) -> None:
         self.place = place
         self.closed = False
         self.since: float | None = None
         self._folder = folder
         self._path = _open_path(folder, place)
         self._fd = fd
+        self._seed = seed
         self._mark = mark
         self._named = False
         self._sealed: Segment | None = None
@@ -114,7 +114,7 @@ class OpenSegment:
         Raises:
             OSError: it can't be made; then nothing of it is left.
         """
-        data, checksum = frames([header.encode()], 0)
+        data, seed = header_frame(header)
         path = _open_path(folder, place)
         fd = os.open(path, _NEW, 0o600)
         try:
@@ -123,15 +123,16 @@ class OpenSegment:
             os.close(fd)
             os.unlink(path)
             raise
-        return cls(folder, place, fd, _Mark(len(data), checksum, 0, 0, hashlib.sha256()))
+        return cls(folder, place, fd, seed, _Mark(len(data), 0, 0, hashlib.sha256()))
 
     @classmethod
     def left(cls, folder: str, place: Place, found: Scan) -> OpenSegment:
-        """The one that a crash left, up to its last whole record, to be sealed."""
+        """The one that a crash left, without its torn end, to be sealed."""
         fd = os.open(_open_path(folder, place), os.O_RDWR)
         body = sum(map(len, found.lines))
-        mark = _Mark(found.end, found.checksum, len(found.lines), body, _digest(found.lines))
-        return cls(folder, place, fd, mark)
+        count = len(found.lines) + len(found.damaged)
+        mark = _Mark(found.end, count, body, _digest(found.lines))
+        return cls(folder, place, fd, found.seed, mark)
 
     @property
     def size(self) -> int:
@@ -159,15 +160,17 @@ class OpenSegment:
             OSError: they could not be written.
         """
         before = self._mark
-        data, checksum = frames(lines, before.checksum)
+        data = record_frames(lines, before.end, self._seed)
         digest = before.digest.copy()
         for line in lines:
             digest.update(line)
         try:
             _write_all(self._fd, data)
+            if not os.fstat(self._fd).st_nlink:
+                self.closed = True
+                raise FileNotFoundError(errno.ENOENT, "somebody removed the segment's file")
             self._mark = _Mark(
                 before.end + len(data),
-                checksum,
                 before.records + len(lines),
                 before.body + len(data) - sum(framed_size(b"") for _ in lines),
                 digest,
@@ -237,29 +240,54 @@ def _digest(lines: Iterable[bytes | memoryview]) -> hashlib._Hash:
     return digest
 
 
+def lines_digest(lines: Iterable[bytes | memoryview]) -> str:
+    """SHA-256 of records, in hex: the key that they are uploaded under."""
+    return _digest(lines).hexdigest()
+
+
 def write_sealed(
     folder: str, place: Place, header: Header, lines: Sequence[bytes | memoryview]
 ) -> Segment:
     """Writes a segment that is full from the start; its name is not on disk for sure yet."""
-    data, _ = frames([header.encode(), *lines], 0)
-    segment = Segment(place, len(lines), _digest(lines).hexdigest(), len(data))
+    begin, seed = header_frame(header)
+    data = begin + record_frames(lines, len(begin), seed)
+    segment = Segment(place, len(lines), lines_digest(lines), len(data))
     write_file(os.path.join(folder, segment.name), data)
     return segment
 
 
-def read_sealed(folder: str, segment: Segment) -> tuple[Header, list[memoryview]]:
-    """A sealed segment's header and its records' lines.
+@dataclass(frozen=True)
+class Content:
+    """What is in a sealed segment.
+
+    Attributes:
+        header: None when the disk has changed it.
+        lines: the records that are what was written.
+        damaged: what is left of the others.
+        whole: nothing is missing or changed.
+    """
+
+    header: Header | None
+    lines: list[memoryview]
+    damaged: list[memoryview]
+    whole: bool
+
+
+def read_sealed(folder: str, segment: Segment) -> Content:
+    """A sealed segment's header and its records.
 
     Raises:
         OSError: it can't be read.
-        DamagedSegment: it is not what was sealed.
     """
-    path = os.path.join(folder, segment.name)
-    with open(path, "rb") as file:
-        found = scan(file.read())
-    if found.header is None or _digest(found.lines).hexdigest() != segment.digest:
-        raise DamagedSegment(f"{path}: it is not what was written there")
-    return found.header, found.lines
+    with open(os.path.join(folder, segment.name), "rb") as file:
+        data = file.read()
+    found = scan(data)
+    damaged = found.damaged
+    if found.end < len(data):
+        damaged = [*damaged, memoryview(data)[found.end :]]
+    whole = found.header is not None and not damaged
+    whole = whole and lines_digest(found.lines) == segment.digest
+    return Content(found.header, found.lines, damaged, whole)
 
 
 def write_file(path: str, data: bytes) -> None:

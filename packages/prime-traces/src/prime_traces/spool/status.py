@@ -22,10 +22,11 @@ class SpoolStats:
         pending: records on disk that the platform has not confirmed.
         appended: records that this spool confirmed as written.
         uploaded: records that the platform confirmed to this spool.
-        rejected: records that the platform refused from this spool as invalid; they are in the
-            folder ``rejected``.
+        rejected: records that the platform refused as invalid, or that the disk changed; they are
+            in the folder ``rejected``.
         disk_bytes: bytes of the directory's files.
         error: why it is retrying or paused.
+        lost: records that were not uploaded when somebody removed them from the directory.
     """
 
     state: SpoolState
@@ -35,3 +36,4 @@ class SpoolStats:
     rejected: int
     disk_bytes: int
     error: Exception | None
+    lost: int = 0

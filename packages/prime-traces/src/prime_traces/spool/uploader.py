@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from prime_core.deadlines import timeout_at
@@ -25,11 +26,13 @@ from prime_core.errors import (
 )
 from prime_core.sync import across, in_thread
 from prime_traces._async.api_client import AsyncTracesAPIClient
+from prime_traces.errors import SpoolFullError
 from prime_traces.spool.folder import Reason, SpoolFolder
-from prime_traces.spool.rejections import cut_for
-from prime_traces.spool.segments import DamagedSegment, Segment
+from prime_traces.spool.framing import Header
+from prime_traces.spool.rejections import Cut, cut_for
+from prime_traces.spool.segments import DISK_FULL, Content, Segment, lines_digest
 from prime_traces.spool.status import SpoolState
-from prime_traces.spool.writer import SegmentWriter
+from prime_traces.spool.writer import ROOM_INTERVAL, SegmentWriter
 
 __all__ = ["SegmentUploader"]
 
@@ -52,6 +55,19 @@ _REFUSALS = (
     UnauthorizedError,
     ValidationError,
 )
+
+
+DAMAGED = "damaged_on_disk"
+
+
+@dataclass(frozen=True)
+class _HeldBack:
+    """What is left of a segment once its good records were uploaded."""
+
+    header: Header | None
+    rejected: Sequence[memoryview]
+    reason: Reason
+    uploaded: int
 
 
 class SegmentUploader:
@@ -88,6 +104,7 @@ class SegmentUploader:
         self._busy = False
         self._failures = 0
         self._refusals = 0
+        self._held_back: dict[Segment, _HeldBack] = {}
         self.error: Exception | None = None
         self.uploaded = 0
         self.rejected = 0
@@ -97,6 +114,11 @@ class SegmentUploader:
         if self.error is not None:
             return "paused" if isinstance(self.error, _REFUSALS) else "retrying"
         return "uploading" if self._busy else "idle"
+
+    @property
+    def uploaded_of_waiting(self) -> int:
+        """Records of segments on disk that the platform has all the same."""
+        return sum(held.uploaded for held in self._held_back.values())
 
     def wake(self) -> None:
         """There may be something to upload."""
@@ -149,12 +171,16 @@ class SegmentUploader:
         """The first segment, once there is one."""
         while True:
             self._wake.clear()
-            if segments := self._folder.segments:
-                return segments[0]
+            segments = self._folder.segments
+            for segment in segments:
+                if segment not in self._held_back:
+                    return segment
             _, _, age = self._writer.waiting
             if age is not None and age >= self._max_delay:
                 await across(self._writer.seal())
                 continue
+            if segments:
+                return segments[0]
             loop = asyncio.get_running_loop()
             try:
                 async with timeout_at(None if age is None else loop.time() + self._max_delay - age):
@@ -163,49 +189,139 @@ class SegmentUploader:
                 pass
 
     async def _deliver(self, segment: Segment) -> None:
+        if segment in self._held_back:
+            await self._set_aside(segment)
+            return
         try:
-            header, lines = await _on_disk(lambda: self._folder.read(segment))
+            content = await _on_disk(lambda: self._folder.read(segment))
         except FileNotFoundError:
-            logger.error("Somebody removed %s with %d records", segment.name, segment.count)
+            self._folder.lose(segment.count)
             await _on_disk(lambda: self._folder.remove(segment))
             return
-        except DamagedSegment as damage:
-            path = await _on_disk(lambda: self._folder.set_aside_damaged(segment))
-            logger.error("%s; its %d records are now in %s", damage, segment.count, path)
+        header, lines = content.header, content.lines
+        if header is None or not content.whole:
+            await self._save(segment, content)
             return
         try:
-            receipt = await self._api.upload_batch(
-                await in_thread(b"".join)(lines),
-                f"sha256:{segment.digest}",
-                line_format=header.line_format,
-                schema_version=header.schema_version,
-                context=header.context,
-                compress=self._compress,
-            )
+            await self._upload(header, lines, segment.digest)
         except APIError as error:
             cut = cut_for(error, segment.count)
             if cut is None:
                 raise
-            reason = Reason(error.code, str(error.args[0]) if error.args else "")
-            groups = [[lines[index] for index in group] for group in cut.groups]
-            rejected = [lines[index] for index in cut.rejected]
-            await _on_disk(lambda: self._folder.cut(segment, header, groups, rejected, reason))
-            self._say_rejected(segment, len(rejected), reason)
+            await self._divide(segment, header, lines, cut, _reason(error))
             return
-        if receipt.upload_id != segment.digest:
+        await _on_disk(lambda: self._folder.remove(segment))
+        self.uploaded += segment.count
+        self._writer.make_room()
+
+    async def _upload(self, header: Header, lines: Sequence[memoryview], digest: str) -> None:
+        receipt = await self._api.upload_batch(
+            await in_thread(b"".join)(lines),
+            f"sha256:{digest}",
+            line_format=header.line_format,
+            schema_version=header.schema_version,
+            context=header.context,
+            compress=self._compress,
+        )
+        if receipt.upload_id != digest:
             raise APIResponseError(
                 f"the answer is the receipt of another upload, {receipt.upload_id!r}"
             )
-        await _on_disk(lambda: self._folder.remove(segment))
-        self.uploaded += segment.count
+
+    async def _save(self, segment: Segment, content: Content) -> None:
+        """Divides a segment that the disk changed: what is intact is uploaded."""
+        lines = [*content.lines, *content.damaged]
+        good = len(content.lines) if content.header is not None else 0
+        lost = max(segment.count, len(lines)) - good
+        if good == len(lines):  # nothing is left of the others, but why is said all the same
+            lines.append(memoryview(b""))
+        cut = Cut((range(good),) if good else (), range(good, len(lines)))
+        reason = Reason(DAMAGED, f"the disk changed or lost {lost} of {segment.count} records")
+        await self._divide(segment, content.header, lines, cut, reason)
+
+    async def _divide(
+        self,
+        segment: Segment,
+        header: Header | None,
+        lines: Sequence[memoryview],
+        cut: Cut,
+        reason: Reason,
+    ) -> None:
+        """Puts smaller segments in the place of one; without room on disk it uploads them."""
+        groups = [[lines[index] for index in group] for group in cut.groups]
+        rejected = [lines[index] for index in cut.rejected]
+        try:
+            await _on_disk(lambda: self._folder.cut(segment, header, groups, rejected, reason))
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+        else:
+            self._say_rejected(segment, segment.count - sum(map(len, groups)), reason)
+            return
+        if header is not None:
+            groups, more, reason = await self._upload_groups(header, groups, reason)
+            rejected += more
+        uploaded = sum(map(len, groups))
+        self.uploaded += uploaded
+        self._held_back[segment] = _HeldBack(header, rejected, reason, uploaded)
+        await self._set_aside(segment)
+
+    async def _upload_groups(
+        self, header: Header, waiting: list[list[memoryview]], reason: Reason
+    ) -> tuple[list[list[memoryview]], list[memoryview], Reason]:
+        """Uploads records in groups that are not on disk as such.
+
+        Should the process end meanwhile, the whole segment is refused and divided anew in the same
+        way: what is stored already is sent under the same keys.
+
+        Returns:
+            The groups that were uploaded, the lines that were refused, and why.
+        """
+        uploaded: list[list[memoryview]] = []
+        rejected: list[memoryview] = []
+        while waiting:
+            group, *waiting = waiting
+            try:
+                await self._upload(header, group, await in_thread(lines_digest)(group))
+            except APIError as error:
+                cut = cut_for(error, len(group))
+                if cut is None:
+                    raise
+                waiting[:0] = [[group[index] for index in part] for part in cut.groups]
+                rejected += [group[index] for index in cut.rejected]
+                if cut.rejected:
+                    reason = _reason(error)
+            else:
+                uploaded.append(group)
+        return uploaded, rejected, reason
+
+    async def _set_aside(self, segment: Segment) -> None:
+        """Sets the refused records aside of a segment whose others are uploaded.
+
+        Raises:
+            SpoolFullError: there is no room for them; other segments may go first.
+        """
+        held = self._held_back[segment]
+        try:
+            await _on_disk(
+                lambda: self._folder.cut(segment, held.header, (), held.rejected, held.reason)
+            )
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            raise SpoolFullError(
+                f"{self._folder.path} has no room to set {segment.count - held.uploaded} refused "
+                f"records aside ({held.reason.message}): make some; all others go on"
+            ) from error
+        del self._held_back[segment]
+        self._say_rejected(segment, segment.count - held.uploaded, held.reason)
         self._writer.make_room()
 
     def _say_rejected(self, segment: Segment, count: int, reason: Reason) -> None:
         if count:
             self.rejected += count
             logger.warning(
-                "The platform refused %d spooled records, which are now in %s/rejected/%s.jsonl: "
-                "%s (%s)",
+                "%d spooled records can't be uploaded and are now in %s/rejected/%s.jsonl: %s (%s)",
                 count,
                 self._folder.path,
                 segment.place,
@@ -226,6 +342,8 @@ class SegmentUploader:
         if isinstance(error, _REFUSALS):
             self._refusals += 1
             pause = LONGEST_PAUSE
+        elif isinstance(error, SpoolFullError):
+            pause = ROOM_INTERVAL
         else:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10))
             pause *= random.uniform(0.5, 1.0)
@@ -247,6 +365,10 @@ class SegmentUploader:
         news.set()
 
 
+def _reason(error: APIError) -> Reason:
+    return Reason(error.code, str(error.args[0]) if error.args else "")
+
+
 async def _on_disk(work: Callable[[], T]) -> T:
     """Does something in a thread; a cancellation waits for its end.
 
@@ -257,4 +379,6 @@ async def _on_disk(work: Callable[[], T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # what was done is seen when the spool is next opened
         raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import queue
 import threading
@@ -19,7 +18,7 @@ from prime_traces.batches import MAX_BATCH_LINES
 from prime_traces.errors import SpoolClosedError, SpoolError, SpoolFullError, SpoolWriteError
 from prime_traces.spool.folder import SpoolFolder
 from prime_traces.spool.framing import Header, framed_size
-from prime_traces.spool.segments import OpenSegment
+from prime_traces.spool.segments import DISK_FULL, OpenSegment
 
 __all__ = ["FsyncPolicy", "SegmentWriter"]
 
@@ -31,7 +30,6 @@ GROUP_BYTES = 8 * 1024 * 1024
 # How often those who wait for room on a full disk try again.
 ROOM_INTERVAL = 1.0
 CLOSED = "the spool is closed; what it holds is uploaded by the next one in its directory"
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 _writers: weakref.WeakSet[SegmentWriter] = weakref.WeakSet()
 
@@ -307,7 +305,7 @@ class SegmentWriter:
         if isinstance(error, SpoolError):
             cls, message = type(error), str(error)
         else:
-            cls = SpoolFullError if error.errno in _DISK_FULL else SpoolWriteError
+            cls = SpoolFullError if error.errno in DISK_FULL else SpoolWriteError
             message = f"the record can't be written to {self._folder.path}: {error.strerror}"
         full = cls is SpoolFullError
         if full:
@@ -330,7 +328,10 @@ class SegmentWriter:
     def _seal(self) -> None:
         segment = self._segment
         if segment is not None and segment.count:
-            self._folder.add(segment.seal())
+            try:
+                self._folder.add(segment.seal())
+            except FileNotFoundError:
+                self._folder.lose(segment.count)
             self._segment = None
             self._unsynced_since = None
             self._changed()
