@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Unpack
 
-from prime_core.decoding import read_whole
 from prime_core.encoding import Query
 from prime_traces._async.resource import AsyncTracesResource
 from prime_traces.filters import (
@@ -140,8 +138,7 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             As `get_episode`.
         """
         path = {"episode_id": path_segment("episode_id", episode_id)}
-        async with await self._api._open(GET_EPISODE, path, {"raw": True}) as stream:
-            return await read_whole(stream)
+        return await self._api._read_document(GET_EPISODE, path)
 
     async def get_episode_record(self, episode_id: str) -> dict[str, Any]:
         """Reads an episode's document, as `get_episode_raw` does, and parses it.
@@ -155,7 +152,8 @@ class AsyncEpisodeQueries(AsyncTracesResource):
         Raises:
             As `get_episode`.
         """
-        record: dict[str, Any] = json.loads(await self.get_episode_raw(episode_id))
+        path = {"episode_id": path_segment("episode_id", episode_id)}
+        record: dict[str, Any] = await self._api._read_record(GET_EPISODE, path)
         return record
 
     async def list_episode_traces(
