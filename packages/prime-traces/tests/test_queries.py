@@ -272,6 +272,27 @@ async def test_a_wrong_argument_is_refused_before_anything_is_sent(
     assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    "walk",
+    [
+        lambda c: c.iter(nonsense=1),
+        lambda c: c.iter(run_step=1),
+        lambda c: c.iter_nodes("t", nonsense=1),
+        lambda c: c.iter_calls("t", role="user"),
+        lambda c: c.iter_episodes(task_id="x"),
+        lambda c: c.iter_episode_traces("e", upload_id=UPLOAD),
+        lambda c: c.iter_runs(outcome="x"),
+        lambda c: c.iter_search("text", run_id="r", sampled=True),
+    ],
+)
+async def test_a_filter_that_there_is_not_is_refused(
+    either: AsyncTracesClient, server: RawServer, walk: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(TypeError, match="there is no filter '"):
+        await anext(walk(either))
+    assert server.requests == []
+
+
 async def test_a_search_takes_one_role(client: AsyncTracesClient, server: RawServer) -> None:
     with pytest.raises(TypeError, match="role is a string, not list"):
         await client.search("text", run_id="r", role=["user"])  # type: ignore[arg-type]

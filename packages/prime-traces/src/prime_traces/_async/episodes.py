@@ -15,6 +15,7 @@ from prime_traces.filters import (
     Moment,
     filter_query,
     path_segment,
+    walk_query,
 )
 from prime_traces.models import (
     EpisodeDetail,
@@ -105,7 +106,7 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             ValueError: a wrong argument; nothing was sent.
             APIError: a page could not be read.
         """
-        return iterate(self._list_episodes, filter_query(**filters))
+        return iterate(self._list_episodes, walk_query(EpisodeFilters, filters))
 
     async def _list_episodes(self, query: Query) -> EpisodeListPage:
         return await self._api._request(LIST_EPISODES, EpisodeListPage, query=query)
@@ -239,7 +240,10 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             As `list_episode_traces`.
         """
         path_segment("episode_id", episode_id)
-        return iterate(lambda query: self._list_members(episode_id, query), filter_query(**filters))
+        return iterate(
+            lambda query: self._list_members(episode_id, query),
+            walk_query(EpisodeTraceFilters, filters),
+        )
 
     async def _list_members(self, episode_id: str, query: Query) -> TraceListPage:
         path = {"episode_id": path_segment("episode_id", episode_id)}

@@ -10,7 +10,14 @@ from typing_extensions import Unpack
 
 from prime_core.encoding import Query
 from prime_traces._async.resource import AsyncTracesResource
-from prime_traces.filters import Moment, SortKey, TraceFilters, filter_query, path_segment
+from prime_traces.filters import (
+    Moment,
+    SortKey,
+    TraceFilters,
+    filter_query,
+    path_segment,
+    walk_query,
+)
 from prime_traces.models import TraceListPage, TraceSummary
 from prime_traces.operations import DELETE_RUN_TRACES, DELETE_TRACE, GET_TRACE, LIST_TRACES
 from prime_traces.pages import iterate
@@ -107,7 +114,7 @@ class AsyncTraceQueries(AsyncTracesResource):
             ValueError: a wrong argument; nothing was sent.
             APIError: a page could not be read.
         """
-        return iterate(self._list, filter_query(**filters))
+        return iterate(self._list, walk_query(TraceFilters, filters))
 
     async def _list(self, query: Query) -> TraceListPage:
         return await self._api._request(LIST_TRACES, TraceListPage, query=query)
