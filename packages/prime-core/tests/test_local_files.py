@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -168,3 +169,35 @@ async def test_progress_is_told_and_its_error_is_the_callers(tmp_path: Path) -> 
         async with PartialFile(tmp_path / "b", raise_error) as target:
             await target.receive(Chunks(b"x").iter_any(), None)
     assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+async def test_what_is_no_regular_file_is_refused_and_stays(tmp_path: Path, linked: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    place = tmp_path / "pipe"
+    if linked:
+        place = tmp_path / "link"
+        place.symlink_to("pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        async with PartialFile(place):
+            pytest.fail("nothing is to be fetched")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+
+
+async def test_what_became_no_regular_file_meanwhile_stays(tmp_path: Path) -> None:
+    async def receive() -> None:
+        async with PartialFile(tmp_path / "report") as target:
+            await target.receive(Chunks(b"x").iter_any(), None)
+            os.mkfifo(tmp_path / "report")
+
+    with pytest.raises(ValueError, match="no regular file"):
+        await receive()
+    assert stat.S_ISFIFO(os.stat(tmp_path / "report").st_mode)
+    assert os.listdir(tmp_path) == ["report"]
+
+
+async def test_a_path_of_bytes_is_a_path(tmp_path: Path) -> None:
+    async with PartialFile(os.fsencode(tmp_path / "new" / "b")) as target:
+        await target.receive(Chunks(b"x").iter_any(), None)
+    assert (tmp_path / "new" / "b").read_bytes() == b"x"

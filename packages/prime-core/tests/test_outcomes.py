@@ -298,6 +298,8 @@ def test_without_a_body_the_reason_is_the_message() -> None:
 def test_an_error_of_the_account_says_what_to_do_next() -> None:
     assert "PRIME_API_KEY" in str(failure(401, {"detail": "bad key"}).error)
     assert "balance" in str(failure(402, {"detail": "no money"}).error)
+    full = str(failure(402, {"detail": "over the storage limit of 5 bytes"}).error)
+    assert ("balance" in full, "ask for a higher limit" in full) == (False, True)
 
 
 def test_a_long_message_is_cut_and_the_body_kept() -> None:

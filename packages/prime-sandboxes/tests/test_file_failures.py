@@ -106,6 +106,26 @@ async def test_a_download_that_always_breaks_off_leaves_nothing(
     assert os.listdir(tmp_path) == ["home"]
 
 
+@pytest.mark.parametrize("status", [204, 206])
+async def test_a_download_that_is_not_the_whole_leaves_the_old_file(
+    client: AsyncSandboxClient,
+    platform: LocalPlatform,
+    running: Running,
+    tmp_path: Path,
+    status: int,
+) -> None:
+    box = await running(client)
+    await client.upload_bytes(box.id, "x", b"new", "x")
+    body = "ne" if status == 206 else ""
+    platform.add_faults(FaultRule("download_file", status=status, body=body))
+    (tmp_path / "x").write_bytes(b"old")
+    with pytest.raises(APIResponseError, match=str(status)):
+        await client.download_file(box.id, "x", tmp_path / "x")
+    with pytest.raises(APIResponseError, match=str(status)):
+        await anext(client.iter_file(box.id, "x"))
+    assert ((tmp_path / "x").read_bytes(), leftovers(tmp_path)) == (b"old", [])
+
+
 async def test_an_iteration_that_breaks_off_is_an_error_after_its_first_bytes(
     client: AsyncSandboxClient, platform: LocalPlatform, running: Running
 ) -> None:

@@ -10,6 +10,8 @@ from raw_server import RawServer, Step, answer, closed_port, hang_up, raw, reset
 from prime_traces import (
     AmbiguousDeleteError,
     AsyncTracesClient,
+    ConflictError,
+    LineFormatConflictError,
     NotFoundError,
     RetryableAPIError,
     TransportError,
@@ -119,3 +121,12 @@ async def test_what_is_deleted_already_is_not_found(
     with pytest.raises(NotFoundError):
         await either.delete_run("run-1")
     assert len(server.requests) == 2
+
+
+async def test_a_conflict_of_a_delete_is_none_of_line_formats(
+    client: AsyncTracesClient, server: RawServer
+) -> None:
+    server.steps = [answer(409, {"error": {"code": "busy", "message": "being written"}})]
+    with pytest.raises(ConflictError) as caught:
+        await client.delete("tr-1")
+    assert not isinstance(caught.value, LineFormatConflictError)

@@ -272,6 +272,27 @@ async def test_a_wrong_argument_is_refused_before_anything_is_sent(
     assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    "walk",
+    [
+        lambda c: c.iter(nonsense=1),
+        lambda c: c.iter(run_step=1),
+        lambda c: c.iter_nodes("t", nonsense=1),
+        lambda c: c.iter_calls("t", role="user"),
+        lambda c: c.iter_episodes(task_id="x"),
+        lambda c: c.iter_episode_traces("e", upload_id=UPLOAD),
+        lambda c: c.iter_runs(outcome="x"),
+        lambda c: c.iter_search("text", run_id="r", sampled=True),
+    ],
+)
+async def test_a_filter_that_there_is_not_is_refused(
+    either: AsyncTracesClient, server: RawServer, walk: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(TypeError, match="there is no filter '"):
+        await anext(walk(either))
+    assert server.requests == []
+
+
 async def test_a_search_takes_one_role(client: AsyncTracesClient, server: RawServer) -> None:
     with pytest.raises(TypeError, match="role is a string, not list"):
         await client.search("text", run_id="r", role=["user"])  # type: ignore[arg-type]
@@ -415,3 +436,42 @@ async def test_what_is_not_there_leaves_no_file(
     with pytest.raises(NotFoundError, match="No trace 'tr-1'"):
         await either.download_raw("tr-1", tmp_path / "trace.json")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [200, 204, 206])
+async def test_an_answer_that_is_no_document_leaves_the_old_file(
+    either: AsyncTracesClient, server: RawServer, tmp_path: Path, status: int
+) -> None:
+    server.respond = lambda request: answer(status, b"x" if status == 206 else b"")
+    dest = tmp_path / "trace.json"
+    dest.write_bytes(b"old")
+    for ask in (
+        lambda: either.download_raw("tr-1", dest),
+        lambda: either.get_raw("tr-1"),
+        lambda: either.get_record("tr-1"),
+        lambda: either.get_episode_raw("ep-1"),
+        lambda: either.get_episode_record("ep-1"),
+    ):
+        with pytest.raises(APIResponseError) as caught:
+            await ask()
+        assert (caught.value.status_code, caught.value.operation is None) == (status, False)
+    assert (dest.read_bytes(), os.listdir(tmp_path)) == (b"old", ["trace.json"])
+
+
+async def test_a_document_that_is_no_json_cannot_be_parsed(
+    either: AsyncTracesClient, server: RawServer
+) -> None:
+    server.steps = [answer(200, b"{"), answer(200, b"[" * 200_000), answer(200, b"\xff")]
+    for _ in range(3):
+        with pytest.raises(APIResponseError, match="no JSON document"):
+            await either.get_record("tr-1")
+
+
+async def test_a_pipe_is_refused_as_a_place_before_anything_is_sent(
+    either: AsyncTracesClient, server: RawServer, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        await either.download_raw("tr-1", tmp_path / "pipe")
+    assert server.requests == []
+    assert not (tmp_path / "pipe").is_file()

@@ -79,7 +79,9 @@ async def test_every_page_of_a_list_is_read(
     assert caught.value.code == "invalid_cursor"
 
 
-@pytest.mark.parametrize("trace_id", [".", "..", "a b?c#d&e=%2F", "é\N{GRINNING FACE}", "~", "+"])
+@pytest.mark.parametrize(
+    "trace_id", [".", "..", "a\nb", "\n", "a b?c#d&e=%2F", "é\N{GRINNING FACE}", "~", "+"]
+)
 async def test_an_id_is_found_whatever_it_holds(
     uploader: AsyncTracesClient, make_record: MakeRecord, trace_id: str
 ) -> None:
@@ -153,3 +155,20 @@ async def test_a_delete_whose_answer_is_lost_is_left_to_the_caller(
     assert platform.ledger()["requests"]["delete_trace"] == 1
     with pytest.raises(NotFoundError):
         await uploader.get(record["id"])
+
+
+async def test_answers_of_a_newer_server_are_read(
+    monkeypatch: pytest.MonkeyPatch, make_record: MakeRecord
+) -> None:
+    async with LocalPlatform(noise=True) as platform:
+        for name, value in platform.env.items():
+            monkeypatch.setenv(name, value)
+        async with AsyncTracesClient() as client:
+            record = make_record(1, **RUN, **said("one", "two", "three"), metrics={"turns": 4})
+            await client.upload_records([record], context={"source": "nightly"})
+            summary = await client.get("tr-000001")
+            assert (summary.context, summary.metrics) == ({"source": "nightly"}, {"turns": 4})
+            assert (await client.get_run("run-1")).context == {"source": "nightly"}
+            assert (await client.list_runs()).items[0].trace_count == 1
+            nodes = client.iter_nodes("tr-000001", after=0, limit=1)
+            assert [node.message.content async for node in nodes] == ["two", "three"]

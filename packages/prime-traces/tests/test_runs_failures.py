@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from run_ground import ground as ground
 from run_ground import platform_process as platform_process
 
 import prime_traces.runs as prime_runs
-from prime_core.errors import APIError, ServerError
+from prime_core.errors import APIError, NotFoundError, ServerError
 from prime_local import FaultRule, PlatformProcess
 from prime_traces import LineFormat, TracesClient, ValidationRejectedError
 from prime_traces.runs.outlet import MAX_PARCELS, PATIENCE
@@ -178,27 +179,35 @@ def test_failures_are_raised_where_that_is_asked_for(ground: Ground) -> None:
 
 
 def test_an_end_that_cannot_be_reported_is_written_down(
-    ground: Ground, quick_retries: None, caplog: pytest.LogCaptureFixture
+    ground: Ground,
+    quick_retries: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr("prime_traces.runs.recorder.REPORT_PATIENCE", 0.5)
     run = prime_runs.init(**EVAL)
     ground.refuse("finalize_evaluation", 500)
     run.finish({"acc": 0.5})
     end = json.loads((ground.folder / "prime-runs" / run.id / "run.json").read_text())
     assert (end["id"], end["status"], end["summary"]) == (run.id, "completed", {"acc": 0.5})
     assert "could not be reported" in caplog.text
+    assert "run.json: HTTP 500" in caplog.text
     assert run.unsent_dir is not None
 
 
 def test_records_that_can_be_neither_sent_nor_kept_are_counted_and_said(
     ground: Ground, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (ground.folder / "prime-runs").write_text("in the way")
     ground.refuse("upload_traces", 402)
     with prime_runs.init(**EVAL) as run:
-        run.log_traces([trace(), trace()])
-    assert (run.dropped_records, run.unsent_records) == (2, 0)
-    assert "2 records of the run" in caplog.text
-    assert "are lost" in caplog.text
+        (ground.folder / "prime-runs").write_text("in the way")
+        for _ in range(5):
+            run.log_traces([trace(), trace()])
+            assert not run.flush()
+    assert (run.dropped_records, run.unsent_records) == (10, 0)
+    assert caplog.text.count("are lost so far") == 1
+    assert "0 were refused and 10 were lost." in caplog.text
+    assert "upload_file" not in caplog.text
 
 
 @pytest.fixture
@@ -234,3 +243,95 @@ def test_a_platform_that_stops_holds_the_loop_up_no_longer_than_promised(
     assert len(doomed.unsent(run.id, "traces.jsonl")) == steps - 1
     assert json.loads((doomed.folder / "prime-runs" / run.id / "run.json").read_text())
     assert PATIENCE == 5.0  # as it is documented
+
+
+def test_a_platform_that_fails_to_the_end_is_named_and_raised(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    ground.refuse("upload_traces", 500)
+    run = prime_runs.init(on_error="raise", **EVAL)
+    run.log_traces([trace()])
+    with pytest.raises(ServerError):
+        run.finish(timeout=1.5)
+    assert "HTTP 500" in caplog.text
+    assert (len(run.errors), run.unsent_records) == (1, 1)
+
+
+def test_a_platform_that_is_too_slow_is_a_failure_too(ground: Ground) -> None:
+    ground.platform.add_faults(FaultRule("upload_traces", delay_before=60))
+    run = prime_runs.init(on_error="raise", **EVAL)
+    for _ in range(3):
+        run.log_traces([trace()])
+    with pytest.raises(prime_runs.RecordsUnsentError):
+        run.finish(timeout=0.5)
+    assert len(run.errors) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 500},
+        {"status": 503},
+        {"reset": "before_commit"},
+        {"reset": "after_commit"},
+        {"garbage": True},
+        {"truncate": 5},
+    ],
+)
+def test_a_hiccup_at_the_end_does_not_leave_the_run_open(
+    ground: Ground, caplog: pytest.LogCaptureFixture, fault: dict[str, Any]
+) -> None:
+    run = prime_runs.init(**EVAL)
+    ground.platform.add_faults(FaultRule("finalize_evaluation", nth=1, **fault))
+    run.finish({"acc": 0.5})
+    assert ground.evaluation(run.id)["status"] == "COMPLETED"
+    assert (run.errors, run.unsent_dir, caplog.text) == ([], None, "")
+    done = set(fault) & {"garbage", "truncate"} or fault.get("reset") == "after_commit"
+    assert ground.requests("finalize_evaluation") == (1 if done else 2)
+
+
+def test_flush_knows_what_was_given_up_before(ground: Ground) -> None:
+    with prime_runs.init(**EVAL) as run:
+        run.log_traces([trace(value=float("nan"))])
+        assert not run.flush()
+        assert not run.flush()
+        assert run.failed_records == 1
+
+
+def test_a_dead_platform_does_not_hold_finish_up(doomed: Ground) -> None:
+    run = prime_runs.init(**EVAL)
+    doomed.platform.close()
+    run.log_traces([trace()])
+    began = time.monotonic()
+    run.finish(timeout=0.5)
+    assert time.monotonic() - began < 0.5 + 3 + 1
+    assert run.unsent_records == 1
+
+
+@pytest.mark.parametrize("options", [EVAL, TRAIN])
+def test_a_run_that_is_not_there_cannot_be_attached_to(
+    ground: Ground, options: dict[str, Any]
+) -> None:
+    with pytest.raises(NotFoundError):
+        prime_runs.init(id="nope", **options)
+
+
+def test_what_is_no_episode_is_refused_as_one(ground: Ground) -> None:
+    with prime_runs.init(**EVAL) as run:
+        run.log_episodes([{"id": "e"}])
+    assert len(ground.unsent(run.id, "rejected-episodes.jsonl")) == 1
+
+
+def test_a_single_record_or_an_impossible_figure_is_an_error_at_once(ground: Ground) -> None:
+    with prime_runs.init(**TRAIN) as run:
+        for records in (trace(), "abc", 5):
+            with pytest.raises(TypeError, match="put a single one into a list"):
+                run.log_traces(records)  # type: ignore[arg-type]
+        for step in (-1, 1.5, "1", True, 10**30):
+            with pytest.raises((TypeError, ValueError), match="step is a whole number"):
+                run.log_metrics({"loss": 1}, step=step)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="summary maps names to values"):
+            run.update_summary(None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="can't be pickled: attach to it"):
+            pickle.dumps(run)
+    assert (run.errors, ground.metrics(run.id)) == ([], [])

@@ -198,6 +198,7 @@ run.finish()
     )
     code, out, err = ended(process)
     assert (code, out.split()) == (0, ["running", "0"]), err
+    assert "Unclosed" not in err
     assert len(ground.traces(run_id)) == 4
     assert ground.evaluation(run_id)["status"] == "COMPLETED"
 

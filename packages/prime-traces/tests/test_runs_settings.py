@@ -156,6 +156,11 @@ def test_a_run_that_is_disabled_for_want_of_a_key_says_so(
         ({"config": "no/such/file.toml"}, "can't be read"),
         ({"id": ""}, "id is the id of a run"),
         ({"base_url": "nonsense"}, "base_url"),
+        ({"model": 5}, "model is a text, not a int"),
+        ({"name": b"x"}, "name is a text"),
+        ({"kind": "train", "team_id": "t", "training": {}}, "training is a TrainingSpec"),
+        ({"unsent_dir": 7}, "unsent_dir is the path of a folder"),
+        ({"unsent_dir": f"{__file__}/below"}, "unsent_dir: .* is no folder"),
     ],
 )
 def test_what_makes_no_run_is_refused_before_anything_is_sent(

@@ -290,6 +290,23 @@ def test_platform_process_has_the_controls_of_an_embedded_one(
             time.sleep(0.05)
 
 
+def test_platform_process_ends_with_the_process_that_started_it(helpers: Any) -> None:
+    program = (
+        "import os, signal\n"
+        "from prime_local import PlatformProcess\n"
+        "server = PlatformProcess()\n"
+        "server.__enter__()\n"
+        "print(server.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30)
+    assert ended.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 15
+    while helpers.process_exists(int(ended.stdout)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_platform_process_that_cannot_start_says_why() -> None:
     with (
         PlatformProcess() as server,

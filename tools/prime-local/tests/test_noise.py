@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from trace_queries import Traces, saying
 
 from prime_local.contract import load_contract
 from prime_local.contract.protobuf import CommandMessages
@@ -36,6 +37,20 @@ async def test_every_object_of_an_answer_has_an_unknown_field(open_platform: Ope
     assert "noiseAdded" in listed.body["sandboxes"][0]
     refused = await client.call("POST", "/api/v1/sandbox", {})
     assert (refused.status, "noiseAdded" in refused.body) == (422, True)
+
+
+async def test_what_callers_wrote_comes_back_as_it_is(open_platform: OpenPlatform) -> None:
+    platform, client = await open_platform(noise=True)
+    traces = Traces(platform, client.session)
+    part = {"type": "text", "text": "look"}
+    record = saying("t", [part], metrics={"turns": 4})
+    await traces.upload(record, context={"source": "nightly"})
+    summary = await traces.get("traces/t")
+    assert (summary["context"], summary["metrics"]) == ({"source": "nightly"}, {"turns": 4})
+    run = await traces.get("runs/run-1")
+    assert (run["context"], "noiseAdded" in run) == ({"source": "nightly"}, True)
+    node = (await traces.get("traces/t/nodes"))["items"][0]
+    assert (node["message"]["content"], "noiseAdded" in node["message"]) == ([part], True)
 
 
 async def test_states_that_matter_keep_their_names(open_platform: OpenPlatform) -> None:

@@ -160,6 +160,15 @@ async def test_deleted_stays_deleted_and_time_goes_on_after_a_restart(
         assert later["createdAt"] > kept["createdAt"]
 
 
+async def test_data_directory_may_be_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with LocalPlatform(data_dir="data"):
+        monkeypatch.chdir("/")
+    assert list((tmp_path / "data").rglob("traces.sqlite3"))
+
+
 async def test_data_directory_in_use_is_refused_and_stays_usable(
     open_platform: OpenPlatform, tmp_path: Path
 ) -> None:

@@ -270,3 +270,13 @@ async def test_a_large_trace_is_indexed_up_to_a_cap(traces: Traces) -> None:
         assert page["items"][-1]["node_idx"] == last
     assert page["next_cursor"] is None
     assert len((await traces.get("traces/t", raw=True))["nodes"]) == 10_001
+
+
+async def test_a_walk_that_begins_after_a_node_goes_on_by_cursors(traces: Traces) -> None:
+    await traces.upload(trace("t", nodes=NODES))
+    first = await traces.get("traces/t/nodes", after=0, limit=1)
+    cursor = first["next_cursor"]
+    second = await traces.get("traces/t/nodes", limit=1, cursor=cursor)
+    assert [page["items"][0]["node_idx"] for page in (first, second)] == [1, 2]
+    refused = await traces.refused("traces/t/nodes", after=0, limit=1, cursor=cursor)
+    assert refused == "400 invalid_filter"

@@ -20,6 +20,7 @@ from prime_core.failures import (
     failure_of_answer,
     failure_of_transport,
     page_failure,
+    partial_failure,
     pool_failure,
     queue_failure,
     total_timeout,
@@ -169,6 +170,9 @@ async def _exchange(
         if call.idle is not None and response.content_type == "text/html":
             response.close()
             return page_failure(call)  # of something between us and the platform
+        if call.idle is not None and call.operation.method == "GET" and response.status != 200:
+            response.close()
+            return partial_failure(call, response.status)
         if call.read is None:
             return cast(T, OpenStream(call, response, release))
         if call.idle is not None:

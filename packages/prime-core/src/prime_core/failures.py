@@ -28,6 +28,7 @@ __all__ = [
     "failure_of_transport",
     "finished",
     "page_failure",
+    "partial_failure",
     "pool_failure",
     "queue_failure",
     "total_timeout",
@@ -218,6 +219,15 @@ def finished(call: Call[T], failure: Failure) -> APIError:
 
 def page_failure(call: Call[T]) -> Failure:
     error = APIResponseError(f"{call.target.host} answered with an HTML page; check the base URL.")
+    return Failure(Outcome.AMBIGUOUS, error)
+
+
+def partial_failure(call: Call[T], status: int) -> Failure:
+    """A download answered by a success that is not the whole: 204, 206 or the like."""
+    error = APIResponseError(
+        f"{call.target.host} answered with HTTP {status} in place of a whole document."
+    )
+    error.status_code = status
     return Failure(Outcome.AMBIGUOUS, error)
 
 

@@ -22,6 +22,7 @@ __all__ = ["LocalFailure", "PartialFile", "close_in_thread", "file_upload"]
 
 T = TypeVar("T")
 PathLike = str | os.PathLike[str]
+AnyPath = PathLike | bytes | os.PathLike[bytes]
 
 # A thread is started for each chunk, which costs 0.1 ms: at 1 MiB a tenth of the reading.
 CHUNK = 1024 * 1024
@@ -118,12 +119,16 @@ class PartialFile:
 
     Args:
         path: the place. A symbolic link is followed; missing folders are made for it once
-            something comes. What is there already passes its mode on.
+            something comes. A file that is there already passes its mode on.
         progress: told of the bytes that have come.
+
+    Raises:
+        IsADirectoryError: the place is a folder's; on entering, before anything is fetched.
+        ValueError: it is a device's, a pipe's or a socket's, likewise.
     """
 
-    def __init__(self, path: PathLike, progress: Progress | None = None) -> None:
-        self._path = path
+    def __init__(self, path: AnyPath, progress: Progress | None = None) -> None:
+        self._path = os.fsdecode(path)
         self._progress = progress
         self._target = ""
         self._part = ""
@@ -188,9 +193,21 @@ class PartialFile:
 
     def _look(self) -> None:
         self._target = os.path.realpath(self._path)
-        if os.path.isdir(self._target):
-            raise IsADirectoryError(f"{os.fspath(self._path)!r} is a folder: name the file")
+        self._mode()
         self._part = f"{os.path.dirname(self._target)}/.{secrets.token_hex(8)}.part"
+
+    def _mode(self) -> int | None:
+        """The mode of the file that is there; None if there is none."""
+        try:
+            mode = os.stat(self._target).st_mode
+        except OSError:
+            return None  # what is wrong with the place shows when it is written to
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(f"{self._path!r} is a folder: name the file")
+        # A device or a pipe would be gone, and with it whatever else uses it.
+        if not stat.S_ISREG(mode):
+            raise ValueError(f"{self._path!r} is no regular file, and is not replaced by one")
+        return mode
 
     def _begin(self) -> None:
         with self._lock:
@@ -210,8 +227,10 @@ class PartialFile:
     def _keep(self) -> None:
         with self._lock:
             assert self._file is not None  # `receive` has returned
-            with contextlib.suppress(OSError):
-                os.chmod(self._part, stat.S_IMODE(os.stat(self._target).st_mode))
+            mode = self._mode()
+            if mode is not None:
+                with contextlib.suppress(OSError):
+                    os.chmod(self._part, stat.S_IMODE(mode))
             self._file.close()
             os.replace(self._part, self._target)
             self._file = None

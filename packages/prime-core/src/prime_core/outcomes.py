@@ -131,6 +131,7 @@ _NEXT_STEP = {
 _QUOTA_STEP = "free something, or ask for a higher limit"
 _QUOTA_CODES = frozenset({"insufficient_quota", "quota_exceeded", "limit_reached"})
 _QUOTA_TEXT = re.compile(r"limit (has been )?(reached|exceeded)|quota|maximum number of", re.I)
+_LIMIT_TEXT = re.compile(r"\blimit\b|_limit|quota", re.I)
 # The inference service names the reason, with whatever status.
 _CODE_CLASSES: dict[str, type[APIError]] = {"insufficient_funds": PaymentRequiredError}
 # The gateway says with a 502 that a sandbox is gone for good.
@@ -161,7 +162,9 @@ def error_of(
     )
     shown = f"HTTP {status}: {message or reason or 'no explanation'}"
     named = _CODE_CLASSES.get(code or "")
-    step = _QUOTA_STEP if quota else _NEXT_STEP.get(402 if named else status)
+    # 402 means the balance, or what may be stored: only its text tells.
+    full = status == 402 and named is None and bool(_LIMIT_TEXT.search(f"{message} {code}"))
+    step = _QUOTA_STEP if quota or full else _NEXT_STEP.get(402 if named else status)
     if step is not None:
         shown += f"; {step}"
     if retry_after is not None:

@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from prime_core.inherited import never_collect
+
 __all__ = ["PerLoop", "dispose_all"]
 
 T = TypeVar("T")
@@ -15,7 +17,6 @@ T = TypeVar("T")
 # A forked child must neither use nor collect what its parent's loops hold: collecting them
 # would write to sockets that the parent still uses.
 _instances: weakref.WeakSet[PerLoop[Any]] = weakref.WeakSet()
-_of_parent: list[object] = []
 
 
 class PerLoop(Generic[T]):
@@ -66,7 +67,7 @@ class PerLoop(Generic[T]):
 
     def forget(self) -> None:
         """Lets go of the objects without ending them, in a forked child."""
-        _of_parent.append(self._values)
+        never_collect(self._values)
         self._values = {}
 
 

@@ -13,7 +13,7 @@ import aiohttp
 from typing_extensions import Self
 
 from prime_core.calls import Call
-from prime_core.errors import APIError
+from prime_core.errors import APIError, APIResponseError
 from prime_core.failures import failure_of_transport, finished, without_key
 from prime_core.outcomes import Failure, Outcome
 
@@ -99,6 +99,12 @@ class OpenStream:
         self.close()
         outcome = Outcome.AMBIGUOUS if ambiguous else Outcome.FINAL
         return finished(self._call, Failure(outcome, error))
+
+    def unreadable(self, why: str) -> APIError:
+        """Closes it, and makes the error for a body that is not what was asked for."""
+        error = APIResponseError(f"The answer of {self._call.target.host} can't be used: {why}.")
+        error.status_code = self._response.status
+        return self.failed(error)
 
     def close(self) -> None:
         """Closes the connection, unless the body has been read to its end."""

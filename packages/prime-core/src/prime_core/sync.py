@@ -24,6 +24,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from typing_extensions import Self
 
+from prime_core.inherited import never_collect
+
 __all__ = [
     "Facade",
     "across",
@@ -177,9 +179,6 @@ def _cancellations() -> int:
 
 _current: LoopThread | None = None
 _lock = threading.Lock()
-# A forked child has no loop thread, but the old objects must not be collected there:
-# closing them would write to sockets that the parent still uses.
-_before_fork: list[LoopThread] = []
 
 
 def loop_thread() -> LoopThread:
@@ -206,7 +205,7 @@ def _after_fork_in_child() -> None:
     global _current, _lock
     _lock = threading.Lock()
     if _current is not None:
-        _before_fork.append(_current)
+        never_collect(_current)
         _current = None
 
 

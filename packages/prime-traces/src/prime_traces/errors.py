@@ -16,6 +16,7 @@ from prime_core.errors import (
     ServerError,
     rebuilt,
 )
+from prime_traces.operations import UPLOAD_TRACES
 
 if TYPE_CHECKING:
     from prime_traces.models import PartialUpload, UploadReceipt
@@ -176,7 +177,10 @@ def typed(error: APIError) -> APIError:
     cls = _CLASSES.get(error.status_code or 0)
     if error.status_code == 409:
         not_indexed = error.code == "trace_not_indexed"
-        cls = TraceNotIndexedError if not_indexed else LineFormatConflictError
+        if not_indexed:
+            cls = TraceNotIndexedError
+        elif error.operation == UPLOAD_TRACES.id:
+            cls = LineFormatConflictError
     # A quota that is reached, an answer that can't be read: their classes say more.
     if cls is None or not issubclass(cls, type(error)):
         return error

@@ -27,6 +27,7 @@ __all__ = [
     "check_wait",
     "filter_query",
     "path_segment",
+    "walk_query",
 ]
 
 Moment: TypeAlias = datetime | str
@@ -40,7 +41,10 @@ SHORTEST_QUERY = 3
 LONGEST_QUERY = 256
 
 _UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_MOMENT = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.\d+)?(?P<offset>[Zz]|[+-]\d\d:\d\d)",
+    re.ASCII,
+)
 
 Value: TypeAlias = str | float | bool | list[str] | None
 
@@ -174,6 +178,20 @@ def filter_query(**filters: object) -> dict[str, Value]:
     return query
 
 
+def walk_query(allowed: type, filters: Mapping[str, object]) -> dict[str, Value]:
+    """The query parameters of a walk over all pages; as `filter_query`, of the filters it has.
+
+    Args:
+        allowed: the typed dict of the filters that there are.
+        filters: those that were given.
+    """
+    for name in filters:
+        if name not in allowed.__annotations__:
+            there_are = ", ".join(sorted(allowed.__annotations__))
+            raise TypeError(f"there is no filter {name!r} here, only {there_are}")
+    return filter_query(**filters)
+
+
 def check_text(name: str, value: object) -> str:
     """A string that can be sent."""
     if not isinstance(value, str):
@@ -212,9 +230,17 @@ def _run_types(name: str, value: object) -> list[str] | None:
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} is a number, not {type(value).__name__}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is a finite number, not {value!r}")
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        finite = False
+    if not finite:
+        raise ValueError(f"{name} is a finite number, not {_short(value)}")
     return value
+
+
+def _short(value: float) -> str:
+    return repr(value) if isinstance(value, float) else f"an integer of {value.bit_length()} bits"
 
 
 def _whole(name: str, value: object) -> int:
@@ -246,8 +272,15 @@ def _moment(name: str, value: object) -> str:
         if value.tzinfo is None:
             raise ValueError(f"{name} needs a time zone, such as tzinfo=timezone.utc: {value!r}")
         return value.isoformat()
-    if not _MOMENT.fullmatch(check_text(name, value)):
-        raise ValueError(f"{name} is a time such as 2026-08-01T16:00:00Z, not {value!r}")
+    found = _MOMENT.fullmatch(check_text(name, value))
+    try:
+        if found is None:
+            raise ValueError("another form")
+        # Python 3.10 reads neither a Z nor fractions of any length.
+        offset = found["offset"].upper().replace("Z", "+00:00")
+        datetime.fromisoformat(f"{found['day']}T{found['time']}{offset}")
+    except ValueError:
+        raise ValueError(f"{name} is a time such as 2026-08-01T16:00:00Z, not {value!r}") from None
     return str(value)
 
 

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "serve":
             from prime_local.serving import serve
 
-            return asyncio.run(serve(platform))
+            return asyncio.run(serve(platform, until_eof=options.until_eof))
         from prime_local.running import run
 
         return asyncio.run(run(platform, command))
@@ -185,8 +185,13 @@ def _parser() -> argparse.ArgumentParser:
         prog="prime-local", description="A local stand-in for the Prime Intellect platform."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser(
+    serve = commands.add_parser(
         "serve", parents=[settings], help="serve until SIGTERM or SIGINT; one ready line on stdout"
+    )
+    serve.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="stop also when stdin, a pipe, ends: whoever started the server is gone",
     )
     commands.add_parser(
         "run",

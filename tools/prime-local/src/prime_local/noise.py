@@ -9,7 +9,21 @@ NOISE_HEADERS = {"X-Prime-Noise": "1"}
 _FIELD = "noiseAdded"
 _VALUE = {"by": "prime-local", "items": [1, "two", None]}
 # The caller's own names and values live in these.
-_FREE_FORM = frozenset({"environmentVars", "secrets", "advancedConfigs", "probabilities"})
+_FREE_FORM = frozenset(
+    {
+        "advancedConfigs",
+        "content",
+        "context",
+        "environmentVars",
+        "metadata",
+        "metrics",
+        "probabilities",
+        "runConfig",
+        "secrets",
+        "tool_calls",
+        "tool_definitions",
+    }
+)
 # Their names are the caller's own, their values ours.
 _MAPS = frozenset({"answers"})
 _STATES = {"PENDING": "QUEUED_NOISE", "PROVISIONING": "WARMING_NOISE"}

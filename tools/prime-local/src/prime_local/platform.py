@@ -121,7 +121,7 @@ class LocalPlatform:
                 provisioning_time, provisioning_reads, detach_time, read_balance(balance)
             ),
             seed=seed,
-            data_dir=None if data_dir is None else Path(data_dir),
+            data_dir=None if data_dir is None else Path(data_dir).absolute(),
             isolation=isolation,
             token_lifetime=token_lifetime,
             inference_upstream=inference_upstream,

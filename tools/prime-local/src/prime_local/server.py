@@ -100,7 +100,7 @@ class PlatformServer:
             **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
-        app.router.add_route("*", "/{path:.*}", self._serve)
+        app.router.add_route("*", "/{path:(?s:.*)}", self._serve)
         app.on_response_prepare.append(self._set_headers)
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS

@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 
 from prime_local.platform import LocalPlatform
 from prime_local.sandboxes.isolation.base import ModeName
@@ -22,8 +23,20 @@ _WARNINGS: dict[ModeName, str] = {
 }
 
 
-async def serve(platform: LocalPlatform) -> int:
+class _UntilEnd(asyncio.Protocol):
+    """Sets an event at the end of a pipe."""
+
+    def __init__(self, ended: asyncio.Event) -> None:
+        self._ended = ended
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ended.set()
+
+
+async def serve(platform: LocalPlatform, *, until_eof: bool = False) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP, then end every sandbox; returns the exit code.
+
+    With `until_eof` it also stops when stdin, which is a pipe, ends.
 
     Prints one JSON line on stdout once requests are answered.
     """
@@ -32,6 +45,8 @@ async def serve(platform: LocalPlatform) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
+    if until_eof:
+        await loop.connect_read_pipe(lambda: _UntilEnd(stop), sys.stdin)
     async with platform:
         warn_of_isolation(platform)
         print(ready_line(platform), flush=True)

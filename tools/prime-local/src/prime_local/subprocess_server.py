@@ -49,7 +49,11 @@ class PlatformProcess:
         isolation: WantedMode = "process",
         validate_responses: bool = True,
     ) -> None:
-        self._command = [sys.executable, "-m", "prime_local", "serve", "--isolation", isolation]
+        self._command = [
+            *(sys.executable, "-m", "prime_local", "serve"),
+            "--until-eof",  # which comes too when this process is killed outright
+            *("--isolation", isolation),
+        ]
         self._command += options
         if validate_responses:
             self._command.append("--validate-responses")
@@ -68,7 +72,7 @@ class PlatformProcess:
 
     def __enter__(self) -> PlatformProcess:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
         )
         try:
             ready = json.loads(self._ready_line(self._process))
@@ -114,7 +118,9 @@ class PlatformProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            assert process.stdin is not None
             assert process.stdout is not None
+            process.stdin.close()
             process.stdout.close()
         self._log.close()
 

@@ -142,7 +142,8 @@ class AsyncSandboxFiles(AsyncSandboxResource):
             DownloadTimeoutError: it stood still, or reached ``timeout``.
             SandboxNotRunningError: the sandbox does not run; the subclass says why.
             OSError: the local file can't be written.
-            ValueError: an empty or impossible argument; nothing was sent.
+            ValueError: an empty or impossible argument, or a place that is a device's or a
+                pipe's; nothing was sent.
             APIError: any other failure.
         """
         call = self._file_call(sandbox_id, file_path, timeout)

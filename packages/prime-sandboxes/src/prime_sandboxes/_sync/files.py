@@ -136,7 +136,8 @@ class SandboxFiles(SandboxResource):
             DownloadTimeoutError: it stood still, or reached ``timeout``.
             SandboxNotRunningError: the sandbox does not run; the subclass says why.
             OSError: the local file can't be written.
-            ValueError: an empty or impossible argument; nothing was sent.
+            ValueError: an empty or impossible argument, or a place that is a device's or a
+                pipe's; nothing was sent.
             APIError: any other failure.
         """
         run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -14,9 +16,10 @@ from prime_core._async.api_client import AsyncAPIClient
 from prime_core.calls import Call
 from prime_core.config import Config
 from prime_core.contents import bytes_upload
-from prime_core.decoding import model_reader, read_object
+from prime_core.decoding import model_reader, read_object, read_whole
 from prime_core.encoding import Query
 from prime_core.errors import APIError, rebuilt
+from prime_core.local_files import PartialFile
 from prime_core.operations import Operation, unnamed_operation
 from prime_core.streams import OpenStream
 from prime_core.sync import in_thread
@@ -37,6 +40,8 @@ M = TypeVar("M", bound=BaseModel)
 USER_AGENT = "prime-traces/0.1.0"
 # Seconds without progress after which an upload or a download is given up.
 IDLE_LIMIT = 60.0
+RAW: Query = {"raw": True}
+NO_DOCUMENT = "it is empty, and a stored document never is"
 
 
 class AsyncTracesAPIClient:
@@ -262,6 +267,37 @@ class AsyncTracesAPIClient:
             operation, None, path, query, idle=IDLE_LIMIT
         )
         return await self._perform(call)
+
+    async def _read_document(self, operation: Operation, path: Mapping[str, str]) -> bytes:
+        """Reads a stored document, which is never empty."""
+        async with await self._open(operation, path, RAW) as stream:
+            document = await read_whole(stream)
+            if not document:
+                raise stream.unreadable(NO_DOCUMENT)
+            return document
+
+    async def _read_record(self, operation: Operation, path: Mapping[str, str]) -> Any:
+        """Reads a stored document, and parses it."""
+        async with await self._open(operation, path, RAW) as stream:
+            document = await read_whole(stream)
+            try:
+                return json.loads(document)
+            except (ValueError, RecursionError) as error:
+                why = f"it is no JSON document: {error}" if document else NO_DOCUMENT
+            raise stream.unreadable(why)
+
+    async def _save_document(
+        self, operation: Operation, path: Mapping[str, str], dest: str | os.PathLike[str]
+    ) -> int:
+        """Writes a stored document to a file once it is whole."""
+        async with (
+            PartialFile(dest) as target,
+            await self._open(operation, path, RAW) as stream,
+        ):
+            size = await target.receive(stream, stream.size)
+            if not size:
+                raise stream.unreadable(NO_DOCUMENT)
+            return size
 
     async def _perform(self, call: Call[T]) -> T:
         try:

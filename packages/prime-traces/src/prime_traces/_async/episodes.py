@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Unpack
 
-from prime_core.decoding import read_whole
 from prime_core.encoding import Query
 from prime_traces._async.resource import AsyncTracesResource
 from prime_traces.filters import (
@@ -17,6 +15,7 @@ from prime_traces.filters import (
     Moment,
     filter_query,
     path_segment,
+    walk_query,
 )
 from prime_traces.models import (
     EpisodeDetail,
@@ -107,7 +106,7 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             ValueError: a wrong argument; nothing was sent.
             APIError: a page could not be read.
         """
-        return iterate(self._list_episodes, filter_query(**filters))
+        return iterate(self._list_episodes, walk_query(EpisodeFilters, filters))
 
     async def _list_episodes(self, query: Query) -> EpisodeListPage:
         return await self._api._request(LIST_EPISODES, EpisodeListPage, query=query)
@@ -140,8 +139,7 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             As `get_episode`.
         """
         path = {"episode_id": path_segment("episode_id", episode_id)}
-        async with await self._api._open(GET_EPISODE, path, {"raw": True}) as stream:
-            return await read_whole(stream)
+        return await self._api._read_document(GET_EPISODE, path)
 
     async def get_episode_record(self, episode_id: str) -> dict[str, Any]:
         """Reads an episode's document, as `get_episode_raw` does, and parses it.
@@ -155,7 +153,8 @@ class AsyncEpisodeQueries(AsyncTracesResource):
         Raises:
             As `get_episode`.
         """
-        record: dict[str, Any] = json.loads(await self.get_episode_raw(episode_id))
+        path = {"episode_id": path_segment("episode_id", episode_id)}
+        record: dict[str, Any] = await self._api._read_record(GET_EPISODE, path)
         return record
 
     async def list_episode_traces(
@@ -241,7 +240,10 @@ class AsyncEpisodeQueries(AsyncTracesResource):
             As `list_episode_traces`.
         """
         path_segment("episode_id", episode_id)
-        return iterate(lambda query: self._list_members(episode_id, query), filter_query(**filters))
+        return iterate(
+            lambda query: self._list_members(episode_id, query),
+            walk_query(EpisodeTraceFilters, filters),
+        )
 
     async def _list_members(self, episode_id: str, query: Query) -> TraceListPage:
         path = {"episode_id": path_segment("episode_id", episode_id)}

@@ -11,7 +11,14 @@ from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_traces._async.api_client import AsyncTracesAPIClient
 from prime_traces._async.resource import AsyncTracesResource
-from prime_traces.filters import CallFilters, NodeFilters, check_wait, filter_query, path_segment
+from prime_traces.filters import (
+    CallFilters,
+    NodeFilters,
+    check_wait,
+    filter_query,
+    path_segment,
+    walk_query,
+)
 from prime_traces.indexing import is_transient, read_indexed
 from prime_traces.models import TraceCall, TraceCallPage, TraceNode, TraceNodePage
 from prime_traces.operations import LIST_TRACE_CALLS, LIST_TRACE_NODES
@@ -93,7 +100,9 @@ class AsyncTraceIndex(AsyncTracesResource):
         """
         path_segment("trace_id", trace_id)
         seconds = check_wait(wait_for_index)
-        return iterate(lambda query: self._nodes(trace_id, query, seconds), filter_query(**filters))
+        return iterate(
+            lambda query: self._nodes(trace_id, query, seconds), walk_query(NodeFilters, filters)
+        )
 
     async def _nodes(self, trace_id: str, query: Query, seconds: float | None) -> TraceNodePage:
         path = {"trace_id": path_segment("trace_id", trace_id)}
@@ -151,7 +160,9 @@ class AsyncTraceIndex(AsyncTracesResource):
         """
         path_segment("trace_id", trace_id)
         seconds = check_wait(wait_for_index)
-        return iterate(lambda query: self._calls(trace_id, query, seconds), filter_query(**filters))
+        return iterate(
+            lambda query: self._calls(trace_id, query, seconds), walk_query(CallFilters, filters)
+        )
 
     async def _calls(self, trace_id: str, query: Query, seconds: float | None) -> TraceCallPage:
         path = {"trace_id": path_segment("trace_id", trace_id)}

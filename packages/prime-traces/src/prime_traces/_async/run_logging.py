@@ -108,6 +108,7 @@ class AsyncRun:
         Raises:
             ConfigurationError: the arguments, or the environment, can't make a run.
             EnvironmentResolutionError: an environment is not in the Environments Hub.
+            NotFoundError: there is no run of the ``id`` to attach to.
             APIError: the platform refused the run, or could not be reached.
         """
         settings = resolve(
@@ -231,6 +232,7 @@ class AsyncRun:
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: a single record in place of several.
         """
         await self._recorder.log_records(traces)
 
@@ -244,8 +246,9 @@ class AsyncRun:
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: a single record in place of several.
         """
-        await self._recorder.log_records(episodes)
+        await self._recorder.log_records(episodes, "episode")
 
     async def log_metrics(self, values: Mapping[str, object], *, step: int | None = None) -> None:
         """Logs figures of a step.
@@ -256,10 +259,12 @@ class AsyncRun:
 
         Args:
             values: numbers or texts by name; arrays and tensors of one element do too.
-            step: the step.
+            step: the step, from 0.
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: values that are no mapping, or a step that is no whole number.
+            ValueError: a step below 0, or above 2⁶³-1.
         """
         await self._recorder.log_metrics(values, step)
 
@@ -273,6 +278,7 @@ class AsyncRun:
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: values that are no mapping.
             ValueError: ``prime_runs.traces_episodes_written``, which the SDK writes itself.
         """
         self._recorder.update_summary(values)
@@ -284,7 +290,7 @@ class AsyncRun:
             timeout: seconds to wait.
 
         Returns:
-            Whether all of it was sent in time.
+            Whether all of it was sent, in time; what was refused, or given up earlier, was not.
 
         Raises:
             Exception: the first failure, where the run is to raise them.
@@ -308,7 +314,8 @@ class AsyncRun:
             status: ``completed``, ``failed``, ``cancelled`` or ``crashed``.
             error: what went wrong.
             timeout: seconds to spend on sending, over the run's ``finish_timeout``; what is
-                left then is kept on disk. The report takes 10 s more at most.
+                left then is kept on disk. The report of the end is repeated while it fails,
+                for 10 s of that time, or for 3 s when it is over.
 
         Raises:
             ValueError: another status, or a timeout below 0.
@@ -346,6 +353,9 @@ class AsyncRun:
             self._guard.leave(finished=False)
             raise
         self._guard.leave()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self._recorder.__reduce__()
 
     def __repr__(self) -> str:
         return f"Async{self._recorder!r}"

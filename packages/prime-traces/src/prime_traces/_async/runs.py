@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 
 from prime_core.encoding import Query
 from prime_traces._async.resource import AsyncTracesResource
-from prime_traces.filters import Moment, RunFilters, filter_query, path_segment
+from prime_traces.filters import Moment, RunFilters, filter_query, path_segment, walk_query
 from prime_traces.models import RunListPage, RunStepList, RunSummary, RunType
 from prime_traces.operations import GET_RUN, LIST_RUN_STEPS, LIST_RUNS
 from prime_traces.pages import iterate
@@ -70,7 +70,7 @@ class AsyncRunQueries(AsyncTracesResource):
             ValueError: a wrong argument; nothing was sent.
             APIError: a page could not be read.
         """
-        return iterate(self._list_runs, filter_query(**filters))
+        return iterate(self._list_runs, walk_query(RunFilters, filters))
 
     async def _list_runs(self, query: Query) -> RunListPage:
         return await self._api._request(LIST_RUNS, RunListPage, query=query)

@@ -14,6 +14,7 @@ from prime_traces.filters import (
     check_text,
     filter_query,
     path_segment,
+    walk_query,
 )
 from prime_traces.models import SearchField, TraceSearchMatch, TraceSearchPage
 from prime_traces.operations import SEARCH_RUN
@@ -98,7 +99,7 @@ class AsyncTraceSearch(AsyncTracesResource):
             As `search`.
         """
         path_segment("run_id", run_id)
-        narrowed = {"query": check_query(query), **filter_query(**filters)}
+        narrowed = {"query": check_query(query), **walk_query(SearchFilters, filters)}
         return iterate(lambda page: self._search(run_id, page), narrowed)
 
     async def _search(self, run_id: str, query: Query) -> TraceSearchPage:

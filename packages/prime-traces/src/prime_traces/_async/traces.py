@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Unpack
 
-from prime_core.decoding import read_whole
 from prime_core.encoding import Query
-from prime_core.local_files import PartialFile
 from prime_traces._async.resource import AsyncTracesResource
-from prime_traces.filters import Moment, SortKey, TraceFilters, filter_query, path_segment
+from prime_traces.filters import (
+    Moment,
+    SortKey,
+    TraceFilters,
+    filter_query,
+    path_segment,
+    walk_query,
+)
 from prime_traces.models import TraceListPage, TraceSummary
 from prime_traces.operations import DELETE_RUN_TRACES, DELETE_TRACE, GET_TRACE, LIST_TRACES
 from prime_traces.pages import iterate
 
 __all__ = ["AsyncTraceQueries"]
-
-RAW: Query = {"raw": True}
 
 
 class AsyncTraceQueries(AsyncTracesResource):
@@ -112,7 +114,7 @@ class AsyncTraceQueries(AsyncTracesResource):
             ValueError: a wrong argument; nothing was sent.
             APIError: a page could not be read.
         """
-        return iterate(self._list, filter_query(**filters))
+        return iterate(self._list, walk_query(TraceFilters, filters))
 
     async def _list(self, query: Query) -> TraceListPage:
         return await self._api._request(LIST_TRACES, TraceListPage, query=query)
@@ -154,8 +156,7 @@ class AsyncTraceQueries(AsyncTracesResource):
             APIError: any other failure.
         """
         path = {"trace_id": path_segment("trace_id", trace_id)}
-        async with await self._api._open(GET_TRACE, path, RAW) as stream:
-            return await read_whole(stream)
+        return await self._api._read_document(GET_TRACE, path)
 
     async def get_record(self, trace_id: str) -> Any:
         """Reads a trace's document, as `get_raw` does, and parses it.
@@ -169,7 +170,8 @@ class AsyncTraceQueries(AsyncTracesResource):
         Raises:
             As `get_raw`.
         """
-        return json.loads(await self.get_raw(trace_id))
+        path = {"trace_id": path_segment("trace_id", trace_id)}
+        return await self._api._read_record(GET_TRACE, path)
 
     async def download_raw(self, trace_id: str, dest: str | os.PathLike[str]) -> int:
         """Writes a trace's document to a file, which takes its place once it is whole.
@@ -190,15 +192,12 @@ class AsyncTraceQueries(AsyncTracesResource):
         Raises:
             NotFoundError: there is none of this id that the caller can see.
             OSError: the file can't be written.
-            ValueError: an impossible id; nothing was sent.
+            ValueError: an impossible id, or a place that is a device's or a pipe's; nothing
+                was sent.
             APIError: any other failure.
         """
         path = {"trace_id": path_segment("trace_id", trace_id)}
-        async with (
-            PartialFile(dest) as target,
-            await self._api._open(GET_TRACE, path, RAW) as stream,
-        ):
-            return await target.receive(stream, stream.size)
+        return await self._api._save_document(GET_TRACE, path, dest)
 
     async def delete(self, trace_id: str, *, created_at: Moment | None = None) -> None:
         """Deletes every copy of a trace.

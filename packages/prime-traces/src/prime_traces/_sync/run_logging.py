@@ -105,6 +105,7 @@ class Run(Facade[AsyncRun]):
         Raises:
             ConfigurationError: the arguments, or the environment, can't make a run.
             EnvironmentResolutionError: an environment is not in the Environments Hub.
+            NotFoundError: there is no run of the ``id`` to attach to.
             APIError: the platform refused the run, or could not be reached.
         """
         return cls._wrap(
@@ -228,6 +229,7 @@ class Run(Facade[AsyncRun]):
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: a single record in place of several.
         """
         run(self._async.log_traces(traces))
 
@@ -241,6 +243,7 @@ class Run(Facade[AsyncRun]):
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: a single record in place of several.
         """
         run(self._async.log_episodes(episodes))
 
@@ -253,10 +256,12 @@ class Run(Facade[AsyncRun]):
 
         Args:
             values: numbers or texts by name; arrays and tensors of one element do too.
-            step: the step.
+            step: the step, from 0.
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: values that are no mapping, or a step that is no whole number.
+            ValueError: a step below 0, or above 2⁶³-1.
         """
         run(self._async.log_metrics(values, step=step))
 
@@ -270,6 +275,7 @@ class Run(Facade[AsyncRun]):
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: values that are no mapping.
             ValueError: ``prime_runs.traces_episodes_written``, which the SDK writes itself.
         """
         self._async.update_summary(values)
@@ -281,7 +287,7 @@ class Run(Facade[AsyncRun]):
             timeout: seconds to wait.
 
         Returns:
-            Whether all of it was sent in time.
+            Whether all of it was sent, in time; what was refused, or given up earlier, was not.
 
         Raises:
             Exception: the first failure, where the run is to raise them.
@@ -305,7 +311,8 @@ class Run(Facade[AsyncRun]):
             status: ``completed``, ``failed``, ``cancelled`` or ``crashed``.
             error: what went wrong.
             timeout: seconds to spend on sending, over the run's ``finish_timeout``; what is
-                left then is kept on disk. The report takes 10 s more at most.
+                left then is kept on disk. The report of the end is repeated while it fails,
+                for 10 s of that time, or for 3 s when it is over.
 
         Raises:
             ValueError: another status, or a timeout below 0.

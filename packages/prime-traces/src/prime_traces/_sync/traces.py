@@ -186,7 +186,8 @@ class TraceQueries(TracesResource):
         Raises:
             NotFoundError: there is none of this id that the caller can see.
             OSError: the file can't be written.
-            ValueError: an impossible id; nothing was sent.
+            ValueError: an impossible id, or a place that is a device's or a pipe's; nothing
+                was sent.
             APIError: any other failure.
         """
         return run(self._async.download_raw(trace_id, dest))

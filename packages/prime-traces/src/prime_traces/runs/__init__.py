@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from prime_traces.runs.errors import ConfigurationError as ConfigurationError
     from prime_traces.runs.errors import EnvironmentResolutionError as EnvironmentResolutionError
     from prime_traces.runs.errors import PrimeRunsError as PrimeRunsError
+    from prime_traces.runs.errors import RecordsUnsentError as RecordsUnsentError
     from prime_traces.runs.errors import RunFinishedError as RunFinishedError
     from prime_traces.runs.starting import async_init as async_init
     from prime_traces.runs.starting import init as init
@@ -23,6 +24,7 @@ _EXPORTS = {
     "EnvironmentRef": "prime_traces.runs.descriptions",
     "EnvironmentResolutionError": "prime_traces.runs.errors",
     "PrimeRunsError": "prime_traces.runs.errors",
+    "RecordsUnsentError": "prime_traces.runs.errors",
     "Run": "prime_traces._sync.run_logging",
     "RunFinishedError": "prime_traces.runs.errors",
     "TrainingSpec": "prime_traces.runs.descriptions",

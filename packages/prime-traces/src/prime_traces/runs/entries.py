@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from prime_core.errors import APIError, ConflictError
+from prime_core.decoding import JSONObject
+from prime_core.errors import APIError, ConflictError, ForbiddenError
+from prime_core.operations import Operation
 from prime_traces.runs.control import ControlPlane
 from prime_traces.runs.descriptions import EnvironmentRef
 from prime_traces.runs.errors import EnvironmentResolutionError
@@ -17,6 +19,8 @@ from prime_traces.runs.operations import (
     FINALIZE_EVALUATION,
     FINALIZE_EXTERNAL_RUN,
     GET_ENVIRONMENT,
+    GET_EVALUATION,
+    GET_TRAINING_RUN,
     LOG_EXTERNAL_RUN_METRICS,
     RESOLVE_ENVIRONMENT,
     SET_EXTERNAL_RUN_STATUS,
@@ -31,6 +35,8 @@ Status = Literal["running", "completed", "failed", "cancelled", "crashed"]
 
 EPISODES_WRITTEN = "prime_runs.traces_episodes_written"
 MAX_REASON_CHARACTERS = 4096
+# Evaluations whose end has been reported, or has come without.
+CLOSED = frozenset({"PROCESSING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED"})
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Entry(Protocol):
     repeatable: bool
 
     async def create(self) -> None:
-        """Makes the entry, unless the run is attached to one."""
+        """Makes the entry, or finds the one that the run is attached to."""
 
     async def send(self, parcel: Parcel) -> None:
         """Sends metrics."""
@@ -88,10 +94,14 @@ class EvaluationEntry:
         self.id = settings.attached_id or ""
         self.name = settings.name
         self.url: str | None = _dashboard(settings, "evaluations", self.id)
+        self._finalizing = False
 
     async def create(self) -> None:
         settings = self._settings
         if settings.attached:
+            there = await self._read()
+            self.name = self.name or there.get("name")
+            self.url = there.get("viewer_url") or self.url
             return
         found = [await self._resolved(each) for each in settings.environments]
         self.name = settings.name or _default_name(settings)
@@ -139,8 +149,7 @@ class EvaluationEntry:
             figures[EPISODES_WRITTEN] = ending.episodes_written
         try:
             if ending.status == "completed":
-                path = {"evaluation_id": self.id}
-                await self._control.call(FINALIZE_EVALUATION, {"metrics": figures}, path=path)
+                await self._finalize(figures)
                 return
             if ending.summary:
                 await self._update({"metrics": figures})
@@ -149,6 +158,19 @@ class EvaluationEntry:
                 await self._update({"status": status, "error_message": ending.message})
         except ConflictError:
             pass  # it has been closed
+
+    async def _finalize(self, figures: Mapping[str, Any]) -> None:
+        # What a first attempt came to is asked, since it is not to be done twice.
+        if self._finalizing and (await self._read()).get("status") in CLOSED:
+            return
+        self._finalizing = True
+        path = {"evaluation_id": self.id}
+        await self._control.call(FINALIZE_EVALUATION, {"metrics": figures}, path=path)
+
+    async def _read(self) -> JSONObject:
+        return await _found(
+            self._control, self._settings, GET_EVALUATION, {"evaluation_id": self.id}
+        )
 
     async def _update(self, fields: Mapping[str, Any]) -> None:
         await self._control.call(UPDATE_EVALUATION, fields, path={"evaluation_id": self.id})
@@ -169,6 +191,9 @@ class TrainingEntry:
     async def create(self) -> None:
         settings = self._settings
         if settings.attached:
+            path = {"run_id": self.id}
+            there = await _found(self._control, settings, GET_TRAINING_RUN, path)
+            self.name = self.name or there.get("run", {}).get("name")
             return
         figures = settings.training
         body = {
@@ -210,6 +235,18 @@ class TrainingEntry:
                 )
         except ConflictError:
             pass  # it has been closed
+
+
+async def _found(
+    control: ControlPlane, settings: RunSettings, operation: Operation, path: Mapping[str, str]
+) -> JSONObject:
+    """What the platform says of a run; nothing where the key may write it but not read it."""
+    if settings.internal:  # that root is for writing
+        return {}
+    try:
+        return await control.call(operation, path=path)
+    except ForbiddenError:
+        return {}
 
 
 def _id_of(answer: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ __all__ = [
     "ConfigurationError",
     "EnvironmentResolutionError",
     "PrimeRunsError",
+    "RecordsUnsentError",
     "RunFinishedError",
 ]
 
@@ -23,6 +24,10 @@ class ConfigurationError(PrimeRunsError, prime_core.errors.ConfigurationError):
 
 class EnvironmentResolutionError(PrimeRunsError):
     """An environment of the run is not in the Environments Hub, or can't be read there."""
+
+
+class RecordsUnsentError(PrimeRunsError):
+    """What was logged could not be sent in time; `unsent_dir` of the run has it."""
 
 
 class RunFinishedError(PrimeRunsError):

@@ -4,11 +4,39 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import time
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["metrics_line", "summary_values"]
+__all__ = ["check_mapping", "check_step", "metrics_line", "summary_values"]
+
+# What the platform counts steps in.
+MAX_STEP = 2**63 - 1
+
+
+def check_mapping(name: str, values: object) -> None:
+    """Raises a TypeError for figures that have no names."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} maps names to values; it is no {type(values).__name__}")
+
+
+def check_step(step: object) -> int:
+    """A training step, out of any kind of integer.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below 0, or too large.
+    """
+    try:
+        if isinstance(step, bool):
+            raise TypeError
+        number = operator.index(step)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"step is a whole number from 0 on, not {type(step).__name__}") from None
+    if not 0 <= number <= MAX_STEP:
+        raise ValueError(f"step is a whole number from 0 to {MAX_STEP}, unlike this one")
+    return number
 
 
 def metrics_line(values: Mapping[str, object], step: int | None) -> tuple[bytes, list[Exception]]:

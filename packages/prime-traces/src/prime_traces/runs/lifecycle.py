@@ -16,13 +16,15 @@ from prime_core.reaper import finish_with_child
 from prime_core.sync import loop_thread
 from prime_core.termination import ignore_termination
 
-__all__ = ["LIVE", "OpenRun"]
+__all__ = ["EXIT_PATIENCE", "LIVE", "REPORT_LEAST", "REPORT_PATIENCE", "OpenRun"]
 
 logger = logging.getLogger("prime_traces")
 
-# The interpreter's exit waits so long for the uploads, and then for the reports of the runs' ends.
+# The interpreter's exit waits so long for the uploads and the reports of the runs' ends.
 EXIT_PATIENCE = 15.0
+# A report of an end may take so long, and when the time is over all the same so long.
 REPORT_PATIENCE = 10.0
+REPORT_LEAST = 3.0
 
 
 class OpenRun(Protocol):
@@ -57,7 +59,7 @@ class _Runs:
         if not self._open:
             return
         ignore_termination()
-        deadline = time.monotonic() + EXIT_PATIENCE + 2 * REPORT_PATIENCE
+        deadline = time.monotonic() + EXIT_PATIENCE + REPORT_PATIENCE
         ends = [
             loop_thread().submit(run.end_with_process(EXIT_PATIENCE)) for run in list(self._open)
         ]

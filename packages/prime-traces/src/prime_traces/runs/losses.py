@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from prime_traces.runs.background import off_loop
+from prime_traces.runs.errors import RecordsUnsentError
 from prime_traces.runs.parcels import Parcel
-from prime_traces.runs.unsent import UnsentRecords
+from prime_traces.runs.unsent import UPLOADABLE, UnsentRecords
 
 __all__ = ["Losses"]
 
@@ -40,6 +41,9 @@ class Losses:
         self.folder: Path | None = None
         self._raised = False
         self._said = -LOG_INTERVAL
+        self._said_lost = -LOG_INTERVAL
+        self._late: RecordsUnsentError | None = None
+        self._written: set[str] = set()
         self._files: UnsentRecords | None = None
         self._run = ""
         self._writes: set[asyncio.Task[None]] = set()
@@ -49,6 +53,7 @@ class Losses:
         self._files = files
         self._run = run_id
         self._writes = set()
+        self._written = set()
 
     @property
     def total(self) -> int:
@@ -61,7 +66,8 @@ class Losses:
         while part is not None:
             part.__traceback__ = None
             part = part.__cause__ or part.__context__
-        if len(self.errors) < KEPT_ERRORS:
+        known = any(error is each for each in self.errors)
+        if not known and len(self.errors) < KEPT_ERRORS:
             self.errors.append(error)
 
     def raise_first(self) -> None:
@@ -76,8 +82,13 @@ class Losses:
 
     async def keep(self, parcel: Parcel, error: Exception | None, rejected: bool) -> None:
         """Writes a parcel to disk; a cancellation of the caller does not cut that short."""
-        if error is not None:
-            self.note(error)
+        if error is None:
+            self._late = self._late or RecordsUnsentError(
+                f"What the run {self._run} has logged was not all sent in time: the platform takes "
+                "it too slowly, or not at all; what was not is kept on disk."
+            )
+            error = self._late
+        self.note(error)
         task = asyncio.ensure_future(self._write(parcel, error, rejected))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
@@ -114,17 +125,25 @@ class Losses:
         """Says, at the end of the run, what is not at the platform."""
         if self.total:
             logger.warning(
-                "Of the run %s, %d records were not sent, %d were refused and %d were lost. "
-                "What is left of them is in %s; TracesClient.upload_file sends the files "
-                "traces.jsonl and episodes.jsonl.",
+                "Of the run %s, %d records were not sent, %d were refused and %d were lost.%s",
                 self._run,
                 self.unsent,
                 self.rejected,
                 self.dropped,
-                self.folder,
+                self._advice(),
             )
 
-    async def _write(self, parcel: Parcel, error: Exception | None, rejected: bool) -> None:
+    def _advice(self) -> str:
+        if not self._written:
+            return ""
+        files = sorted(self._written)
+        advice = f" What is left of them is in {self.folder}: {', '.join(files)}."
+        later = [name for name in files if name in UPLOADABLE]
+        if later:
+            advice += f" TracesClient.upload_file sends {' and '.join(later)}."
+        return advice
+
+    async def _write(self, parcel: Parcel, error: Exception, rejected: bool) -> None:
         files = self._files
         assert files is not None
         count = len(parcel.lines)
@@ -133,32 +152,39 @@ class Losses:
         except OSError as failure:
             self.dropped += count
             self.note(failure)
-            logger.error(
-                "%d records of the run %s are lost: they could not be sent, nor written to "
-                "disk: %s",
-                count,
-                self._run,
-                failure,
-            )
+            self._say_lost(failure)
             return
         if rejected:
             self.rejected += count
         else:
             self.unsent += count
         self.folder = path.parent
+        self._written.add(path.name)
         self._say(path, count, error, rejected)
 
-    def _say(self, path: Path, count: int, error: Exception | None, rejected: bool) -> None:
+    def _say_lost(self, failure: OSError) -> None:
+        now = time.monotonic()
+        if now - self._said_lost < LOG_INTERVAL:
+            return
+        self._said_lost = now
+        logger.error(
+            "%d records of the run %s are lost so far: they could not be sent, nor written to "
+            "disk: %s",
+            self.dropped,
+            self._run,
+            failure,
+        )
+
+    def _say(self, path: Path, count: int, error: Exception, rejected: bool) -> None:
         now = time.monotonic()
         if now - self._said < LOG_INTERVAL:
             return
         self._said = now
-        reason = error or "the platform takes them too slowly, or not at all"
         logger.warning(
             "%d records of the run %s were %s and are kept in %s: %s",
             count,
             self._run,
             "refused" if rejected else "not sent",
             path,
-            reason,
+            error,
         )

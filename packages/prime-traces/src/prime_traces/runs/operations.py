@@ -10,6 +10,8 @@ __all__ = [
     "FINALIZE_EVALUATION",
     "FINALIZE_EXTERNAL_RUN",
     "GET_ENVIRONMENT",
+    "GET_EVALUATION",
+    "GET_TRAINING_RUN",
     "LOG_EXTERNAL_RUN_METRICS",
     "PUSH_EVALUATION_SAMPLES",
     "RESOLVE_ENVIRONMENT",
@@ -38,6 +40,12 @@ CREATE_EVALUATION = Operation(
     safety="unsafe",
     team="body",
 )
+GET_EVALUATION = Operation(
+    id="get_evaluation",
+    method="GET",
+    path="/api/v1/evaluations/{evaluation_id}",
+    safety="safe",
+)
 UPDATE_EVALUATION = Operation(
     id="update_evaluation",
     method="PUT",
@@ -62,6 +70,12 @@ CREATE_EXTERNAL_RUN = Operation(
     path="/api/v1/rft/external-runs",
     safety="unsafe",
     team="body",
+)
+GET_TRAINING_RUN = Operation(
+    id="get_training_run",
+    method="GET",
+    path="/api/v1/rft/runs/{run_id}",
+    safety="safe",
 )
 SET_EXTERNAL_RUN_STATUS = Operation(
     id="set_external_run_status",

@@ -30,7 +30,7 @@ from prime_traces.runs.background import exiting
 from prime_traces.runs.parcels import Parcel
 from prime_traces.runs.sinks import Sink
 
-__all__ = ["Fallback", "Outlet"]
+__all__ = ["Fallback", "Outlet", "is_transient"]
 
 MAX_PARCELS = 256
 MAX_BYTES = 256 * 1024 * 1024
@@ -97,13 +97,14 @@ class Outlet:
         self._room.set()
         self._stalled = False
         self._failures = 0  # in a row
+        self._reason: Exception | None = None  # why the latest sending failed
         self._shut_until = 0.0
         self._worker: asyncio.Task[None] | None = None
 
     async def put(self, parcel: Parcel) -> None:
         """Queues a parcel; after 5 s without room, or while the sink fails, it is kept unsent."""
         if not await self._has_room(parcel) or self._shut:
-            await self._unsent(parcel, None, False)
+            await self._unsent(parcel, self._reason, False)
             return
         self._queue.append(parcel)
         self._bytes += parcel.size
@@ -127,7 +128,7 @@ class Outlet:
         self._bytes = 0
         self._room.set()  # whoever waits for it finds that it is of no use
         for parcel in left:
-            await self._unsent(parcel, None, False)
+            await self._unsent(parcel, self._reason, False)
         self._idle.set()
 
     @property
@@ -172,7 +173,7 @@ class Outlet:
         while self._pending:
             parcel = self._pending[-1]
             if self._shut:
-                await self._give_up(parcel, None, False)
+                await self._give_up(parcel, self._reason, False)
                 continue
             try:
                 await self._sink.send(parcel)
@@ -185,11 +186,14 @@ class Outlet:
                     first, second = parcel.halves()
                     self._pending[-1:] = [second, first]
                     continue
-                if not refused and await self._tries_again(error):
-                    continue
+                if not refused:
+                    self._reason = error
+                    if await self._tries_again(error):
+                        continue
                 await self._give_up(parcel, error, refused)
             else:
                 self._failures = 0
+                self._reason = None
                 self._stalled = False
                 self._pending.pop()
 
@@ -199,7 +203,7 @@ class Outlet:
 
     async def _tries_again(self, error: Exception) -> bool:
         """Whether the same is to be sent again; if it failed too often, nothing is for a while."""
-        transient = isinstance(error, _TRANSIENT)
+        transient = is_transient(error)
         if transient and self._failures < len(PAUSES):
             pause = PAUSES[self._failures]
             self._failures += 1
@@ -218,6 +222,11 @@ class Outlet:
             return False
         self._sink, self._fallback = self._fallback.sink, None
         return True
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether a failure may pass by itself."""
+    return isinstance(error, _TRANSIENT)
 
 
 def _lacks_a_thread(error: Exception) -> bool:

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import math
 import sys
+import time
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 from prime_core.sync import across, loop_thread
 from prime_traces.batches import DEFAULT_TARGET_BATCH_BYTES
@@ -21,11 +22,12 @@ from prime_traces.runs.background import off_loop, on_loop_thread
 from prime_traces.runs.entries import EPISODES_WRITTEN, Ending, Status
 from prime_traces.runs.equipment import Equipment
 from prime_traces.runs.errors import RunFinishedError
-from prime_traces.runs.figures import metrics_line, summary_values
-from prime_traces.runs.lifecycle import LIVE, REPORT_PATIENCE
+from prime_traces.runs.figures import check_mapping, check_step, metrics_line, summary_values
+from prime_traces.runs.lifecycle import LIVE, REPORT_LEAST, REPORT_PATIENCE
 from prime_traces.runs.losses import Losses
 from prime_traces.runs.parcels import Parcel, Refusal
-from prime_traces.runs.records import Packer
+from prime_traces.runs.records import Packer, check_records
+from prime_traces.runs.reporting import report
 from prime_traces.runs.settings import RunSettings
 from prime_traces.runs.unsent import UnsentRecords
 
@@ -62,6 +64,9 @@ class Recorder:
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, kind={self.settings.kind!r}, status={self.status!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a run can't be pickled: attach to it there, with init(id=run.id)")
 
     @property
     def online(self) -> bool:
@@ -130,16 +135,20 @@ class Recorder:
 
     # Logging
 
-    async def log_records(self, records: Iterable[object]) -> None:
-        """Queues records.
+    async def log_records(
+        self, records: Iterable[object], only: Literal["episode"] | None = None
+    ) -> None:
+        """Queues records; by default traces and episodes, each known by what it holds.
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: they are one record, or nothing that holds any.
         """
         self._check_running()
+        check_records(records)
         if not self.online:
             return
-        packed = self._packer.pack(records)
+        packed = self._packer.pack(records, only)
         while (item := await off_loop(next, packed, None)) is not None:
             if isinstance(item, Refusal):
                 await on_loop_thread(self.losses.keep(item.parcel, item.error, True))
@@ -151,8 +160,15 @@ class Recorder:
 
         Raises:
             RunFinishedError: the run has been finished.
+            TypeError: the values are no mapping, or the step is no integer.
+            ValueError: the step is out of range.
         """
         self._check_running()
+        check_mapping("metrics", values)
+        if step is not None:
+            step = check_step(step)
+        elif self.settings.kind == "train" and "step" in values:
+            check_step(values["step"])
         line, problems = metrics_line(values, step)
         for problem in problems:
             self.losses.note(problem)
@@ -175,6 +191,7 @@ class Recorder:
             ValueError: one has a name that is kept for the SDK.
         """
         self._check_running()
+        check_mapping("summary", values)
         if EPISODES_WRITTEN in values:
             raise ValueError(f"summary: {EPISODES_WRITTEN} is written by the SDK itself")
         good, problems = summary_values(values)
@@ -190,10 +207,9 @@ class Recorder:
 
     async def flush(self, timeout: float) -> bool:
         """Waits for what was logged so far, and says whether all of it was sent in time."""
-        before = self.losses.total
         in_time = await on_loop_thread(self._flush(timeout)) if self.online else True
         self._raise_first()
-        return in_time and self.losses.total == before
+        return in_time and not self.losses.total
 
     async def _flush(self, timeout: float) -> bool:
         equipment = self._equipment
@@ -222,7 +238,7 @@ class Recorder:
             raise ValueError(f"status is one of {', '.join(TERMINAL)}, not {status!r}")
         if timeout is not None and not 0 <= timeout < math.inf:
             raise ValueError(f"timeout is a number of seconds from 0 on, not {timeout!r}")
-        if summary and not self.finished:
+        if summary is not None and not self.finished:
             self.update_summary(summary)
         limit = self.settings.finish_timeout if timeout is None else timeout
         if self.online:
@@ -233,6 +249,7 @@ class Recorder:
 
     async def end_with_process(self, patience: float) -> None:
         """Finishes the run as crashed; what takes longer to send is kept unsent."""
+        patience = max(0.0, patience - REPORT_LEAST)
         asyncio.get_running_loop().call_later(patience, self._hurry)
         error = getattr(sys, "last_value", None) or "the process ended without finishing the run"
         await self._end_after_create("crashed", error, patience, patience)
@@ -273,12 +290,14 @@ class Recorder:
 
     async def _end(self, reason: str | None, timeout: float) -> None:
         equipment = self._equipment
+        deadline = time.monotonic() + timeout
         try:
             if equipment is not None:
                 await self._drain(equipment, timeout)
                 await self.losses.settled()
                 if not self._inherited:
-                    await self._report(equipment, reason)
+                    left = max(deadline - time.monotonic(), REPORT_LEAST)
+                    await self._report(equipment, reason, min(left, REPORT_PATIENCE))
                 self.losses.say_all()
         finally:
             LIVE.discard(self)
@@ -293,10 +312,10 @@ class Recorder:
             wait.cancel()
         await equipment.stop()
 
-    async def _report(self, equipment: Equipment, reason: str | None) -> None:
+    async def _report(self, equipment: Equipment, reason: str | None, seconds: float) -> None:
         ending = Ending(self.status, reason, self.summary, equipment.traces.episodes_written)
         try:
-            await asyncio.wait_for(equipment.entry.close(ending), REPORT_PATIENCE)
+            await report(lambda: equipment.entry.close(ending), seconds)
         except Exception as error:
             run = {"id": self.id, "name": self.name, "kind": self.settings.kind, "url": self.url}
             await self.losses.keep_end({**run, **vars(ending)}, error)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from prime_traces.batches import MAX_LINE_BYTES
 from prime_traces.errors import TraceTooLargeError
 from prime_traces.records import encode_record
-from prime_traces.runs.parcels import Parcel, ParcelKind, Refusal
+from prime_traces.runs.parcels import Parcel, Refusal
 
-__all__ = ["Packer", "as_record", "has_members"]
+__all__ = ["Packer", "as_record", "check_records", "has_members"]
+
+Kind = Literal["trace", "episode"]
 
 
 def as_record(given: object) -> Mapping[str, Any]:
@@ -30,6 +32,16 @@ def as_record(given: object) -> Mapping[str, Any]:
     return record
 
 
+def check_records(records: object) -> None:
+    """Raises a TypeError for one record in place of several, or for none at all."""
+    single = isinstance(records, (Mapping, str, bytes, bytearray)) or hasattr(records, "to_record")
+    if single or not hasattr(records, "__iter__"):
+        raise TypeError(
+            f"records come in a list or another iterable, not as a {type(records).__name__}: "
+            "put a single one into a list"
+        )
+
+
 class Packer:
     """Writes a run's id and type into copies of its records, and encodes them.
 
@@ -43,30 +55,38 @@ class Packer:
         self._stamp = {"id": run_id, "type": run_type}
         self._target = target
 
-    def pack(self, records: Iterable[object]) -> Iterator[Parcel | Refusal]:
-        """Parcels of records in their order, and refusals; each as soon as it is complete."""
-        kind: ParcelKind = "trace"
+    def pack(
+        self, records: Iterable[object], only: Kind | None = None
+    ) -> Iterator[Parcel | Refusal]:
+        """Parcels of records in their order, and refusals; each as soon as it is complete.
+
+        Args:
+            records: the records.
+            only: what they all are; by default each is known by what it holds.
+        """
+        kind: Kind = "trace"
         lines: list[bytes] = []
         size = 0
         for number, given in enumerate(records, 1):
             record: Mapping[str, Any] = {}
             try:
                 record = as_record(given)
-                line = self._encode(record, number)
+                line = self._encode(record, only or _kind(record), number)
             # Whatever a producer's to_record() raises must not end the program that logs.
             except Exception as error:
-                yield Refusal(error, Parcel(_kind(record), (_nearest(record or given),)))
+                yield Refusal(error, Parcel(only or _kind(record), (_nearest(record or given),)))
                 continue
-            if lines and (_kind(record) != kind or size + len(line) > self._target):
+            its_kind = only or _kind(record)
+            if lines and (its_kind != kind or size + len(line) > self._target):
                 yield Parcel(kind, tuple(lines))
                 lines, size = [], 0
-            kind = _kind(record)
+            kind = its_kind
             lines.append(line)
             size += len(line)
         if lines:
             yield Parcel(kind, tuple(lines))
 
-    def _encode(self, record: Mapping[str, Any], number: int) -> bytes:
+    def _encode(self, record: Mapping[str, Any], kind: Kind, number: int) -> bytes:
         stamped = self._stamped(record)
         members = stamped.pop("traces", None)
         if isinstance(members, (list, tuple)):
@@ -77,7 +97,7 @@ class Packer:
         if "traces" in record:
             # Last, where `has_members` finds it without parsing the line.
             stamped["traces"] = members
-        line = encode_record(stamped, line_format=_kind(record), line_number=number)
+        line = encode_record(stamped, line_format=kind, line_number=number)
         if len(line) - 1 > MAX_LINE_BYTES:
             raise TraceTooLargeError(number, len(line) - 1, MAX_LINE_BYTES)
         return line
@@ -92,7 +112,7 @@ def has_members(line: bytes) -> bool:
     return not line.endswith(b'"traces":[]}\n')
 
 
-def _kind(record: Mapping[str, Any]) -> ParcelKind:
+def _kind(record: Mapping[str, Any]) -> Kind:
     return "episode" if "traces" in record else "trace"
 
 

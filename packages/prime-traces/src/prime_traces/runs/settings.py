@@ -119,6 +119,17 @@ def resolve(
     account, internal = _account(api_key, team_id, base_url)
     if id is not None and (not isinstance(id, str) or not id.strip()):
         raise ConfigurationError(f"id is the id of a run, not {id!r}")
+    texts = {
+        "name": name,
+        "model": model,
+        "framework": framework,
+        "description": description,
+    }
+    for argument, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ConfigurationError(f"{argument} is a text, not a {type(text).__name__}")
+    if training is not None and not isinstance(training, TrainingSpec):
+        raise ConfigurationError(f"training is a TrainingSpec, not a {type(training).__name__}")
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags or ()):
         raise ConfigurationError("tags is a sequence of texts")
     values, source = read_config(config)
@@ -142,7 +153,7 @@ def resolve(
         opted_out=chosen == "online" and _opted_out(traces_opt_out),
         on_error=_choice("on_error", on_error, REACTIONS),
         finish_timeout=_seconds(finish_timeout),
-        unsent_dir=Path(UNSENT_FOLDER if unsent_dir is None else unsent_dir).absolute(),
+        unsent_dir=_path(unsent_dir),
     )
     if training is not None and settings.kind == "eval":
         raise ConfigurationError("training describes a run of kind 'train', not 'eval'")
@@ -156,6 +167,7 @@ def _check_online(settings: RunSettings) -> None:
         raise ConfigurationError(
             "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
         )
+    _check_folder(settings.unsent_dir)
     if settings.kind == "eval":
         if not settings.environments and not settings.attached:
             raise ConfigurationError("environments: an evaluation needs at least one")
@@ -215,6 +227,24 @@ def _opted_out(argument: bool | None) -> bool:
         return _WORDS[stated.lower()]
     stored = stored_setting("traces_opt_out")
     return stored is True or (isinstance(stored, str) and stored.strip().lower() == "true")
+
+
+def _path(unsent_dir: str | os.PathLike[str] | None) -> Path:
+    try:
+        return Path(UNSENT_FOLDER if unsent_dir is None else unsent_dir).absolute()
+    except TypeError:
+        raise ConfigurationError(
+            f"unsent_dir is the path of a folder, not a {type(unsent_dir).__name__}"
+        ) from None
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuses a folder that can't be made, or written to, before something depends on it."""
+    there = next(part for part in (folder, *folder.parents) if os.path.lexists(part))
+    if not there.is_dir():
+        raise ConfigurationError(f"unsent_dir: {there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"unsent_dir: {there} can't be written to")
 
 
 def _choice(name: str, value: str, words: Mapping[str, T]) -> T:

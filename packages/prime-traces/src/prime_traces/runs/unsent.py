@@ -12,9 +12,11 @@ from urllib.parse import quote
 
 from prime_traces.runs.parcels import Parcel
 
-__all__ = ["UnsentRecords"]
+__all__ = ["UPLOADABLE", "UnsentRecords"]
 
 _NAMES = {"trace": "traces", "episode": "episodes", "metrics": "metrics"}
+# Files that the client can upload.
+UPLOADABLE = frozenset({"traces.jsonl", "episodes.jsonl"})
 
 
 class UnsentRecords:

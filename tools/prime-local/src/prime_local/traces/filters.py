@@ -18,6 +18,8 @@ from prime_local.traces.times import parse_time
 CONTEXT_FAMILY = "context.<key>"
 _CONTEXT_PREFIX = "context."
 _TIMES = frozenset({"created_after", "created_before", "created_at"})
+# Excludes a cursor, so none that follows it can name it.
+_START = "after"
 # SQLite's integers.
 _INTEGERS = range(-(2**63), 2**63)
 
@@ -58,10 +60,14 @@ class Filters:
 
     @property
     def scope(self) -> list[object]:
-        """All of it as JSON values: the same for every spelling of the same request."""
+        """What a cursor is bound to, as JSON values: the same for every spelling of it.
+
+        Where the list began is not part of it: a cursor has a place of its own.
+        """
         values = {
             name: sorted(set(value)) if isinstance(value, list) else value
             for name, value in self.values.items()
+            if name != _START
         }
         return [values, dict(self.context)]
 
