@@ -118,8 +118,8 @@ async def test_the_raw_envelope_names_its_members(traces: Traces) -> None:
         ("step_max", -(2**63), []),
         ("context.source", "nightly", ["full"]),
         ("context.source", "", []),
-        ("created_after", format_time(START + 3), ["failed"]),
-        ("created_before", format_time(START + 3), ["full"]),
+        pytest.param("created_after", format_time(START + 3), ["failed"], id="created_after"),
+        pytest.param("created_before", format_time(START + 3), ["full"], id="created_before"),
         ("upload_id", ["0" * 64], []),
     ],
 )
