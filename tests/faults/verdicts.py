@@ -20,6 +20,17 @@ SLACK = 5.0
 HERE = str(Path(__file__).parent)
 
 
+def sends(cell: Cell) -> range:
+    """How often the call of a cell may be sent while its fault lasts.
+
+    Waits that the platform asks for take longer on a busy machine, so that fewer of them fit into
+    the time for them; `test_every_row` checks the exact number, without a clock.
+    """
+    times = cell.fault.sends.of(cell.row.safety)
+    waits = cell.fault.status in (429, 503) and times.start > 2
+    return range(2, times.stop) if waits else times
+
+
 def problems(cell: Cell, error: Exception | None, seconds: float) -> list[str]:
     """What is not as the table says."""
     found = [*_wire_problems(cell)]
@@ -41,7 +52,7 @@ def _wire_problems(cell: Cell) -> Iterator[str]:
     elif cell.succeeds:
         allowed = range(1, 2) if cell.fault.followed else range(2, 3)
     else:
-        times = cell.fault.sends.of(cell.row.safety)
+        times = sends(cell)
         allowed = range(2, 3) if cell.renews else times
     if sent not in allowed:
         yield f"sent {sent} times, not {list(allowed)}"
@@ -66,7 +77,7 @@ def _error_problems(cell: Cell, error: Exception) -> Iterator[str]:
     if not isinstance(error, APIError) or type(error) is not fault.error:
         yield f"raised {error!r}"
         return
-    allowed = fault.sends.of(cell.row.safety)
+    allowed = sends(cell)
     if error.attempts not in allowed:
         yield f"counts {error.attempts} attempts, not {list(allowed)}"
     expected = {

@@ -207,7 +207,7 @@ async def test_attempts_that_the_caller_limits_are_counted_while_the_host_is_dow
     await transport.request(READ)
     server.steps = [answer(503, b"down")]
     with pytest.raises(ServerError):
-        await transport.request(READ)  # from here on the host is down
+        await transport.request(READ, timeout=0.5)  # from here on the host is down
     before = len(server.requests)
     call = transport.prepare(CREATE, read_object, body=b"{}", key="k", timeout=20.0)
     call.max_attempts = attempts
