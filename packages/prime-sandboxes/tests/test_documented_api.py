@@ -306,7 +306,7 @@ def test_every_error_that_can_be_raised_is_at_the_root() -> None:
     for module in (core, own):
         for name in module.__all__:
             value = getattr(module, name)
-            if inspect.isclass(value):
+            if inspect.isclass(value) and not name.startswith("Login"):  # of prime_core.Login
                 assert getattr(prime_sandboxes, name) is value
 
 
