@@ -186,7 +186,7 @@ async def test_failures_of_the_platform_are_waited_out(
     pod = await client.pods.create(PodRequest.from_offer(offer))
     platform.add_faults(FaultRule("get_pods_status", status=500))
     with pytest.raises(PodWaitTimeoutError) as caught:
-        await client.pods.wait_until_active(pod.id, timeout=0.3)
+        await client.pods.wait_until_active(pod.id, timeout=3)
     assert isinstance(caught.value.__cause__, ServerError)
     platform.clear_faults()
     await client.pods.wait_until_active(pod.id, timeout=10)

@@ -351,7 +351,8 @@ def test_a_full_disk_ends_it_and_what_was_paid_for_is_handed_out(
     assert "File too large" in last
     handed_out = {int(line.split()[0]) for line in told if line.endswith("True")}
     assert handed_out == {asked(received) for received in server.requests}
-    assert 1 <= sum("NoneType" in line for line in told) <= 10
+    # Where several are written at once, none of them may have found room.
+    assert sum("NoneType" in line for line in told) <= 10
     assert len(handed_out) < 30
 
 
