@@ -14,7 +14,9 @@ from rows import KEY
 
 import prime_core
 from prime_core import AsyncAPIClient, Config
+from prime_core.decoding import read_object
 from prime_core.errors import ConfigurationError, ServerError
+from prime_core.operations import Service, unnamed_operation
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 
@@ -96,6 +98,22 @@ async def test_a_query_stands_in_the_endpoint_or_in_the_parameters(
     with pytest.raises(ValueError, match="endpoint"):
         await client.get("/thing?page=1", {"per_page": 2})
     assert server.targets == ["DELETE /api/v1/thing?label=a%2Fb"]
+
+
+async def test_routes_without_a_row_leave_nothing_behind(
+    server: RawServer, client: AsyncAPIClient
+) -> None:
+    # One and the same path may belong to two services, and there is no end of paths.
+    transport = client._share(client)
+    services: list[Service] = ["control", "traces"]
+    for service in services:
+        operation = unnamed_operation("GET", "/runs", "safe", service)
+        call = transport.prepare(operation, read_object)
+        base = client.base_url if service == "control" else client.config.traces_url
+        assert str(call.url) == f"{base}/api/v1/runs"
+    for number in range(20):
+        await client.get(f"/thing/{number}")
+    assert transport._static_urls == {}
 
 
 async def test_the_clients_account_can_be_read_but_is_not_shown(

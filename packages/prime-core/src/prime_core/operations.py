@@ -75,6 +75,7 @@ class Operation:
             the other.
         raw: path parameters whose slashes stay as they are, since the route takes several
             segments for them; all else is percent-encoded.
+        named: whether it is a row of a package, of which there are so many and no more.
     """
 
     id: str
@@ -91,6 +92,7 @@ class Operation:
     refusal_codes: frozenset[str] = frozenset()
     pool: Literal["control", "stream"] = "control"
     raw: frozenset[str] = frozenset()
+    named: bool = True
 
     @property
     def repeatable(self) -> bool:
@@ -122,4 +124,5 @@ def unnamed_operation(
         path=f"/api/v1{endpoint}",
         safety=safety,
         service=service,
+        named=False,
     )

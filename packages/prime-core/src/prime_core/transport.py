@@ -375,7 +375,7 @@ class AsyncTransport:
         base_url = self._services[operation.service].base_url
         # The address of this service holds it: it is handed to other programs too.
         root = "/api/v1" if operation.service == "inference" else ""
-        if path is None and query is None:
+        if path is None and query is None and operation.named:
             url = self._static_urls.get(operation.id)
             if url is None:
                 url = join_url(base_url, operation, None, None, root)

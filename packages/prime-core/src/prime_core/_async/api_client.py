@@ -154,9 +154,7 @@ class AsyncAPIClient:
         repeatable = verb in _SAFE_METHODS or (verb == "POST" and idempotent_post)
         operation = unnamed_operation(verb, endpoint, "safe" if repeatable else "unsafe")  # type: ignore[arg-type]
         body = None if json is None else jsonlib.dumps(json).encode()
-        return await self._transport.request(
-            operation, query=params or {}, body=body, timeout=timeout
-        )
+        return await self._transport.request(operation, query=params, body=body, timeout=timeout)
 
     async def get(
         self,
