@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import SlugRequest, User, Whoami
 from prime_compute.models.account import UserAnswer, WhoamiAnswer
 from prime_compute.operations import GET_WHOAMI, SET_USER_SLUG
+from prime_core._async.resource import AsyncResource
 from prime_core.models import encode_request
 
 __all__ = ["AsyncAccount"]
 
 
-class AsyncAccount(AsyncComputeResource):
+class AsyncAccount(AsyncResource):
     """Reads and names the caller's account. Made by `AsyncComputeClient.account`.
 
     Follows the documented page "api-reference/user/get-whoami".

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 from typing_extensions import Unpack
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.choosing import Cheapest, PricedOffer, Wishes, read_price
 from prime_compute.filters import DiskFilters, GpuFilters, gpu_query, place_query
 from prime_compute.models import (
@@ -27,6 +26,7 @@ from prime_compute.operations import (
     LIST_LEGACY_GPU_AVAILABILITY,
     LIST_MULTINODE_AVAILABILITY,
 )
+from prime_core._async.resource import AsyncResource
 from prime_core.operations import Operation
 from prime_core.pagination import Page, iterate_pages
 
@@ -37,7 +37,7 @@ PAGE = 100
 LEGACY_PAGE = 500
 
 
-class AsyncAvailability(AsyncComputeResource):
+class AsyncAvailability(AsyncResource):
     """Finds GPUs and disks for rent. Made by `AsyncComputeClient.availability`.
 
     Offers need no reservation: what is listed may be gone when it is ordered.

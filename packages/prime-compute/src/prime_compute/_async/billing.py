@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import BillingEntry, RunUsage, Wallet
 from prime_compute.operations import GET_RUN_USAGE, GET_WALLET
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.offsets import check_window, iterate_offsets
 
@@ -16,7 +16,7 @@ __all__ = ["AsyncBilling"]
 PAGE = 100
 
 
-class AsyncBilling(AsyncComputeResource):
+class AsyncBilling(AsyncResource):
     """Reads the wallet and the cost of training runs. Made by `AsyncComputeClient.billing`.
 
     Args:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from typing_extensions import Self
-
 from prime_compute._async.account import AsyncAccount
 from prime_compute._async.availability import AsyncAvailability
 from prime_compute._async.billing import AsyncBilling
@@ -13,20 +9,20 @@ from prime_compute._async.disks import AsyncDisks
 from prime_compute._async.factory import AsyncFactory
 from prime_compute._async.feedback import AsyncFeedback
 from prime_compute._async.pods import AsyncPods
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.secrets import AsyncSecrets
 from prime_compute._async.slurm import AsyncSlurm
 from prime_compute._async.ssh_keys import AsyncSshKeys
 from prime_compute._async.teams import AsyncTeams
 from prime_compute._async.tokens import AsyncTokens
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResourceClient
 
 __all__ = ["AsyncComputeClient"]
 
 USER_AGENT = "prime-compute/0.1.0"
 
 
-class AsyncComputeClient(AsyncComputeResource):
+class AsyncComputeClient(AsyncResourceClient):
     """Finds GPUs, provisions pods and disks, and manages an account.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
@@ -38,18 +34,10 @@ class AsyncComputeClient(AsyncComputeResource):
     """
 
     def __init__(self, api_key: str | None = None, *, client: AsyncAPIClient | None = None) -> None:
-        if client is not None and not isinstance(client, AsyncAPIClient):
-            raise TypeError(f"client is an AsyncAPIClient, not {type(client).__name__}")
-        if client is not None and api_key is not None:
-            raise ValueError("pass api_key or client, not both")
-        super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
-        self._client._share(self)
+        super().__init__(api_key, client, USER_AGENT)
         self._pods = AsyncPods(self._client)
         self._disks = AsyncDisks(self._client)
         self._slurm = AsyncSlurm(self._client)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self._client)
 
     @property
     def availability(self) -> AsyncAvailability:
@@ -111,27 +99,7 @@ class AsyncComputeClient(AsyncComputeResource):
         """What a team's dedicated clusters do."""
         return AsyncFactory(self._client)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections.
-
-        Shared connections are closed by the last client that uses them.
-        """
+    def _close_schedules(self) -> None:
         self._pods._close_schedules()
         self._disks._close_schedules()
         self._slurm._close_schedules()
-        await self._client._release(self)
-
-
-def _restore(cls: type[AsyncComputeClient], client: AsyncAPIClient) -> AsyncComputeClient:
-    return cls(client=client)

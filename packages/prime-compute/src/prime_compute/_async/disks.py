@@ -6,7 +6,6 @@ import asyncio
 import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.sessions import AsyncDiskSession
 from prime_compute.errors import DiskWaitTimeoutError
 from prime_compute.models import Disk, DiskList, DiskRequest, RenamedDisk, UpdateDiskRequest
@@ -14,6 +13,7 @@ from prime_compute.models.disk_requests import disk_body
 from prime_compute.operations import CREATE_DISK, DELETE_DISK, GET_DISK, LIST_DISKS, UPDATE_DISK
 from prime_compute.waiting import is_transient, wait_until_detached, wait_until_disk_active
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_seconds
 from prime_core.creation import create_unkeyed
 from prime_core.errors import ConflictError, NotFoundError
@@ -32,7 +32,7 @@ PAGE = 200
 DETACH_PAUSE = 1.0
 
 
-class AsyncDisks(AsyncComputeResource):
+class AsyncDisks(AsyncResource):
     """Creates, reads, renames and deletes disks. Made by `AsyncComputeClient.disks`.
 
     A disk is attached when a pod is created, and costs money until it is deleted.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import (
     FactoryNodes,
     FactoryStatus,
@@ -18,6 +17,7 @@ from prime_compute.operations import (
     GET_FACTORY_UTILIZATION,
     LIST_FACTORY_WORKLOADS,
 )
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import team_of
 
 __all__ = ["AsyncFactory"]
@@ -26,7 +26,7 @@ __all__ = ["AsyncFactory"]
 MOST = 200
 
 
-class AsyncFactory(AsyncComputeResource):
+class AsyncFactory(AsyncResource):
     """Reads what a team's dedicated clusters do. Made by `AsyncComputeClient.factory`.
 
     What an answer does not tell is None, never zero. An answer of another form or version than

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models.feedback import FeedbackRequest
 from prime_compute.operations import SUBMIT_FEEDBACK
+from prime_core._async.resource import AsyncResource
 from prime_core.models import encode_request
 
 __all__ = ["AsyncFeedback"]
 
 
-class AsyncFeedback(AsyncComputeResource):
+class AsyncFeedback(AsyncResource):
     """Sends feedback. Made by `AsyncComputeClient.feedback`.
 
     Args:

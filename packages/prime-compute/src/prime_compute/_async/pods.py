@@ -7,7 +7,6 @@ import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute._async.sessions import AsyncPodSession
 from prime_compute.models import (
     Pod,
@@ -31,6 +30,7 @@ from prime_compute.operations import (
 )
 from prime_compute.waiting import Missing, PodSchedule, is_transient, wait_until_pod_active
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_ids, check_seconds
 from prime_core.batching import Batcher
 from prime_core.concurrency import run_all
@@ -53,7 +53,7 @@ BATCH_DELAY = 0.025
 DISCARD_PAUSE = 1.0
 
 
-class AsyncPods(AsyncComputeResource):
+class AsyncPods(AsyncResource):
     """Creates, reads and deletes pods. Made by `AsyncComputeClient.pods`.
 
     Follows the documented pages "api-reference/provision-gpu" and "api-reference/managing-pods".

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pydantic import SecretStr
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import SecretRequest, StoredSecret, StoredSecretList
 from prime_compute.models.secrets import StoredSecretAnswer
 from prime_compute.operations import (
@@ -16,6 +15,7 @@ from prime_compute.operations import (
     LIST_SECRETS,
     UPDATE_SECRET,
 )
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.models import encode_request
 from prime_core.offsets import check_window, iterate_offsets
@@ -26,7 +26,7 @@ __all__ = ["AsyncSecrets"]
 PAGE = 100
 
 
-class AsyncSecrets(AsyncComputeResource):
+class AsyncSecrets(AsyncResource):
     """Stores secrets of a person or a team. Made by `AsyncComputeClient.secrets`.
 
     Values are written and never read: no answer, no repr, no log line and no error has one.

@@ -6,7 +6,6 @@ import builtins
 import json
 from collections.abc import Mapping, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import (
     SlurmCluster,
     SlurmClusterList,
@@ -34,6 +33,7 @@ from prime_compute.resizing import (
 )
 from prime_compute.waiting import is_transient
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_public_key, check_seconds, team_of
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
@@ -42,7 +42,7 @@ from prime_core.polling import PollSchedule, close_schedules
 __all__ = ["AsyncSlurm"]
 
 
-class AsyncSlurm(AsyncComputeResource):
+class AsyncSlurm(AsyncResource):
     """Deploys, resizes and opens Slurm clusters. Made by `AsyncComputeClient.slurm`.
 
     Changes are the business of the team's admins, and of teams whose self-service is on.

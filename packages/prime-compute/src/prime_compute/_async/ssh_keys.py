@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import SshKey, SshKeyChange, SshKeyList, UploadSshKeyRequest
 from prime_compute.operations import (
     DELETE_SSH_KEY,
@@ -12,6 +11,7 @@ from prime_compute.operations import (
     SET_PRIMARY_SSH_KEY,
     UPLOAD_SSH_KEY,
 )
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_public_key
 from prime_core.models import encode_request
 from prime_core.offsets import check_window, iterate_offsets
@@ -21,7 +21,7 @@ __all__ = ["AsyncSshKeys"]
 PAGE = 100
 
 
-class AsyncSshKeys(AsyncComputeResource):
+class AsyncSshKeys(AsyncResource):
     """Lists, adds and removes SSH public keys. Made by `AsyncComputeClient.ssh_keys`.
 
     Follows the documented page "api-reference/ssh-keys/get-ssh-keys".

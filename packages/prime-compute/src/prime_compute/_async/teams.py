@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import Team, TeamList, TeamMember, TeamMemberList
 from prime_compute.operations import LIST_MY_TEAMS, LIST_TEAM_MEMBERS
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import team_of
 from prime_core.offsets import check_window, iterate_offsets
 
@@ -15,7 +15,7 @@ __all__ = ["AsyncTeams"]
 PAGE = 100
 
 
-class AsyncTeams(AsyncComputeResource):
+class AsyncTeams(AsyncResource):
     """Reads the caller's teams and their members. Made by `AsyncComputeClient.teams`.
 
     Follows the documented page "api-reference/teams".

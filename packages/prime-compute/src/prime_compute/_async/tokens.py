@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from prime_compute._async.resource import AsyncComputeResource
 from prime_compute.models import ApiToken, ApiTokenList
 from prime_compute.operations import DELETE_TOKEN, DISABLE_TOKEN, LIST_TOKENS
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.offsets import check_window, iterate_offsets
 
@@ -15,7 +15,7 @@ __all__ = ["AsyncTokens"]
 PAGE = 100
 
 
-class AsyncTokens(AsyncComputeResource):
+class AsyncTokens(AsyncResource):
     """Lists and ends API keys. Made by `AsyncComputeClient.tokens`.
 
     Keys are made in the dashboard or by `prime_core.Login`; their values are shown once.

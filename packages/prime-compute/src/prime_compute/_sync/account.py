@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from prime_compute._async.account import AsyncAccount
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import User, Whoami
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 
 __all__ = ["Account"]
 
 
-class Account(ComputeResource):
+class Account(Resource):
     """Reads and names the caller's account. Made by `ComputeClient.account`.
 
     Follows the documented page "api-reference/user/get-whoami".

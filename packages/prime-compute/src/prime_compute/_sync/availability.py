@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing_extensions import Unpack
 
 from prime_compute._async.availability import LEGACY_PAGE, PAGE, AsyncAvailability
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.choosing import PricedOffer
 from prime_compute.filters import DiskFilters, GpuFilters
 from prime_compute.models import (
@@ -20,12 +19,13 @@ from prime_compute.models import (
     LegacyOffers,
     PriceSummary,
 )
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Availability"]
 
 
-class Availability(ComputeResource):
+class Availability(Resource):
     """Finds GPUs and disks for rent. Made by `ComputeClient.availability`.
 
     Offers need no reservation: what is listed may be gone when it is ordered.

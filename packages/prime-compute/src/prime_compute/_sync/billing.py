@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prime_compute._async.billing import AsyncBilling
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import BillingEntry, RunUsage, Wallet
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Billing"]
 
 
-class Billing(ComputeResource):
+class Billing(Resource):
     """Reads the wallet and the cost of training runs. Made by `ComputeClient.billing`.
 
     Args:

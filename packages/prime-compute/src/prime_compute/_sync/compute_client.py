@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from typing_extensions import Self
-
 from prime_compute._async.compute_client import AsyncComputeClient
 from prime_compute._sync.account import Account
 from prime_compute._sync.availability import Availability
@@ -15,19 +11,19 @@ from prime_compute._sync.disks import Disks
 from prime_compute._sync.factory import Factory
 from prime_compute._sync.feedback import Feedback
 from prime_compute._sync.pods import Pods
-from prime_compute._sync.resource import ComputeResource
 from prime_compute._sync.secrets import Secrets
 from prime_compute._sync.slurm import Slurm
 from prime_compute._sync.ssh_keys import SshKeys
 from prime_compute._sync.teams import Teams
 from prime_compute._sync.tokens import Tokens
 from prime_core._sync.api_client import APIClient
-from prime_core.sync import enter, leave, run, unwrap
+from prime_core._sync.resource import ResourceClient
+from prime_core.sync import unwrap
 
 __all__ = ["ComputeClient"]
 
 
-class ComputeClient(ComputeResource):
+class ComputeClient(ResourceClient):
     """Finds GPUs, provisions pods and disks, and manages an account.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
@@ -102,22 +98,3 @@ class ComputeClient(ComputeResource):
     def factory(self) -> Factory:
         """What a team's dedicated clusters do."""
         return Factory._wrap(self._async.factory)
-
-    def __enter__(self) -> Self:
-        enter(self._async)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        leave(self._async, kind, error, traceback)
-
-    def close(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections.
-
-        Shared connections are closed by the last client that uses them.
-        """
-        run(self._async.aclose())

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prime_compute._async.disks import AsyncDisks
-from prime_compute._sync.resource import ComputeResource
 from prime_compute._sync.sessions import DiskSession
 from prime_compute.models import Disk, DiskList, DiskRequest, RenamedDisk
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Disks"]
 
 
-class Disks(ComputeResource):
+class Disks(Resource):
     """Creates, reads, renames and deletes disks. Made by `ComputeClient.disks`.
 
     A disk is attached when a pod is created, and costs money until it is deleted.

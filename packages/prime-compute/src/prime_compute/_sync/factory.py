@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Literal
 
 from prime_compute._async.factory import AsyncFactory
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import FactoryNodes, FactoryStatus, FactoryUtilization, FactoryWorkloads
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 
 __all__ = ["Factory"]
 
 
-class Factory(ComputeResource):
+class Factory(Resource):
     """Reads what a team's dedicated clusters do. Made by `ComputeClient.factory`.
 
     What an answer does not tell is None, never zero. An answer of another form or version than

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Literal
 
 from prime_compute._async.feedback import AsyncFeedback
-from prime_compute._sync.resource import ComputeResource
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 
 __all__ = ["Feedback"]
 
 
-class Feedback(ComputeResource):
+class Feedback(Resource):
     """Sends feedback. Made by `ComputeClient.feedback`.
 
     Args:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from prime_compute._async.pods import PAGE, AsyncPods
-from prime_compute._sync.resource import ComputeResource
 from prime_compute._sync.sessions import PodSession
 from prime_compute.models import (
     Pod,
@@ -17,12 +16,13 @@ from prime_compute.models import (
     PodRequest,
     PodStatusSnapshot,
 )
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Pods"]
 
 
-class Pods(ComputeResource):
+class Pods(Resource):
     """Creates, reads and deletes pods. Made by `ComputeClient.pods`.
 
     Follows the documented pages "api-reference/provision-gpu" and "api-reference/managing-pods".

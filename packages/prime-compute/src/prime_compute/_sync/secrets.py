@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pydantic import SecretStr
 
 from prime_compute._async.secrets import PAGE, AsyncSecrets
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import StoredSecret, StoredSecretList
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Secrets"]
 
 
-class Secrets(ComputeResource):
+class Secrets(Resource):
     """Stores secrets of a person or a team. Made by `ComputeClient.secrets`.
 
     Values are written and never read: no answer, no repr, no log line and no error has one.

@@ -7,14 +7,14 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from prime_compute._async.slurm import AsyncSlurm
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import SlurmCluster, SlurmConnection, SlurmMember, SlurmResize
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 
 __all__ = ["Slurm"]
 
 
-class Slurm(ComputeResource):
+class Slurm(Resource):
     """Deploys, resizes and opens Slurm clusters. Made by `ComputeClient.slurm`.
 
     Changes are the business of the team's admins, and of teams whose self-service is on.

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prime_compute._async.ssh_keys import PAGE, AsyncSshKeys
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import SshKey, SshKeyChange, SshKeyList
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["SshKeys"]
 
 
-class SshKeys(ComputeResource):
+class SshKeys(Resource):
     """Lists, adds and removes SSH public keys. Made by `ComputeClient.ssh_keys`.
 
     Follows the documented page "api-reference/ssh-keys/get-ssh-keys".

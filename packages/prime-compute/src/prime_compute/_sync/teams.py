@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prime_compute._async.teams import PAGE, AsyncTeams
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import Team, TeamList, TeamMember, TeamMemberList
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Teams"]
 
 
-class Teams(ComputeResource):
+class Teams(Resource):
     """Reads the caller's teams and their members. Made by `ComputeClient.teams`.
 
     Follows the documented page "api-reference/teams".

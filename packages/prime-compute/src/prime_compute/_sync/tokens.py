@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prime_compute._async.tokens import PAGE, AsyncTokens
-from prime_compute._sync.resource import ComputeResource
 from prime_compute.models import ApiToken, ApiTokenList
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 
 __all__ = ["Tokens"]
 
 
-class Tokens(ComputeResource):
+class Tokens(Resource):
     """Lists and ends API keys. Made by `ComputeClient.tokens`.
 
     Keys are made in the dashboard or by `prime_core.Login`; their values are shown once.

@@ -6,13 +6,13 @@ from typing import Literal, overload
 
 from typing_extensions import Unpack
 
+from prime_core._async.resource import AsyncResource
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
 from prime_core.operations import Operation
 from prime_core.streams import OpenStream
 from prime_core.sync import when_received
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
-from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.encoding import PATIENCE, encode_chat
 from prime_inference.errors import naming_models
 from prime_inference.models import (
@@ -25,7 +25,7 @@ from prime_inference.routes import chat_operation
 __all__ = ["AsyncChat", "AsyncChatCompletions"]
 
 
-class AsyncChatCompletions(AsyncInferenceResource):
+class AsyncChatCompletions(AsyncResource):
     """Completes chats, whole or as a stream. Made by `AsyncInferenceClient.chat`.
 
     Follows the documented page "api-reference/inference-chat-completions".
@@ -157,7 +157,7 @@ def _keep() -> None:
     """The caller has the stream, and closes it."""
 
 
-class AsyncChat(AsyncInferenceResource):
+class AsyncChat(AsyncResource):
     """What is to do with chats. Made by `AsyncInferenceClient.chat`.
 
     Args:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prime_core._async.resource import AsyncResource
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
-from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.encoding import PATIENCE
 from prime_inference.errors import naming_models
 from prime_inference.evaluation_requests import encode_evaluation
@@ -26,7 +26,7 @@ _PROTOCOL = {
 }
 
 
-class AsyncEvaluations(AsyncInferenceResource):
+class AsyncEvaluations(AsyncResource):
     """Asks evaluation models typed questions. Made by `AsyncInferenceClient.evaluations`.
 
     Follows the documented page "api-reference/inference-evaluations".

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, Iterable
 from pathlib import Path
-from types import TracebackType
-
-from typing_extensions import Self
 
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResourceClient
 from prime_inference._async.chat import AsyncChat
 from prime_inference._async.completion_map import AsyncCompletionMap
 from prime_inference._async.evaluations import AsyncEvaluations
 from prime_inference._async.models import AsyncModels
-from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.completion_results import check_limit
 from prime_inference.models import ChatCompletionRequest, ChatRequest
 from prime_inference.routes import chat_operation
@@ -24,7 +21,7 @@ __all__ = ["AsyncInferenceClient"]
 USER_AGENT = "prime-inference/0.1.0"
 
 
-class AsyncInferenceClient(AsyncInferenceResource):
+class AsyncInferenceClient(AsyncResourceClient):
     """Completes chats, streams them, and asks evaluation models.
 
     Use it as a context manager, or close it with `aclose`. It works on any number of event
@@ -36,12 +33,7 @@ class AsyncInferenceClient(AsyncInferenceResource):
     """
 
     def __init__(self, api_key: str | None = None, *, client: AsyncAPIClient | None = None) -> None:
-        if client is not None and not isinstance(client, AsyncAPIClient):
-            raise TypeError(f"client is an AsyncAPIClient, not {type(client).__name__}")
-        if client is not None and api_key is not None:
-            raise ValueError("pass api_key or client, not both")
-        super().__init__(client or AsyncAPIClient(api_key, user_agent=USER_AGENT))
-        self._client._share(self)
+        super().__init__(api_key, client, USER_AGENT)
 
     @property
     def models(self) -> AsyncModels:
@@ -111,28 +103,3 @@ class AsyncInferenceClient(AsyncInferenceResource):
             timeout=timeout,
             progress=progress,
         )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self._client)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections.
-
-        Shared connections are closed by the last client that uses them.
-        """
-        await self._client._release(self)
-
-
-def _restore(cls: type[AsyncInferenceClient], client: AsyncAPIClient) -> AsyncInferenceClient:
-    return cls(client=client)

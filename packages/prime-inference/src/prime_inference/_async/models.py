@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from prime_core._async.resource import AsyncResource
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
-from prime_inference._async.resource import AsyncInferenceResource
 from prime_inference.errors import naming_models
 from prime_inference.models import InferenceModel, InferenceModelList
 from prime_inference.operations import GET_INFERENCE_MODEL, LIST_INFERENCE_MODELS
@@ -12,7 +12,7 @@ from prime_inference.operations import GET_INFERENCE_MODEL, LIST_INFERENCE_MODEL
 __all__ = ["AsyncModels"]
 
 
-class AsyncModels(AsyncInferenceResource):
+class AsyncModels(AsyncResource):
     """Reads the catalogue, which needs no API key. Made by `AsyncInferenceClient.models`.
 
     Follows the documented page "api-reference/inference-models".

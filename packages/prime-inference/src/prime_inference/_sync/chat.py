@@ -7,17 +7,17 @@ from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 from prime_inference._async.chat import AsyncChat, AsyncChatCompletions
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
 from prime_inference._sync.chat_streams import ChatCompletionStream
-from prime_inference._sync.resource import InferenceResource
 from prime_inference.models import ChatCompletion, ChatRequest
 
 __all__ = ["Chat", "ChatCompletions"]
 
 
-class ChatCompletions(InferenceResource):
+class ChatCompletions(Resource):
     """Completes chats, whole or as a stream. Made by `InferenceClient.chat`.
 
     Follows the documented page "api-reference/inference-chat-completions".
@@ -121,7 +121,7 @@ class ChatCompletions(InferenceResource):
         )
 
 
-class Chat(InferenceResource):
+class Chat(Resource):
     """What is to do with chats. Made by `InferenceClient.chat`.
 
     Args:

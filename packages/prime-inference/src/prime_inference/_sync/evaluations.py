@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 from prime_inference._async.evaluations import AsyncEvaluations
-from prime_inference._sync.resource import InferenceResource
 from prime_inference.images import Image
 from prime_inference.models import EvaluationResponse, JSONText, Question
 
 __all__ = ["Evaluations"]
 
 
-class Evaluations(InferenceResource):
+class Evaluations(Resource):
     """Asks evaluation models typed questions. Made by `InferenceClient.evaluations`.
 
     Follows the documented page "api-reference/inference-evaluations".

@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from types import TracebackType
-
-from typing_extensions import Self
 
 from prime_core._sync.api_client import APIClient
-from prime_core.sync import enter, from_iterable, leave, run, unwrap
+from prime_core._sync.resource import ResourceClient
+from prime_core.sync import from_iterable, unwrap
 from prime_inference._async.inference_client import AsyncInferenceClient
 from prime_inference._sync.chat import Chat
 from prime_inference._sync.completion_map import CompletionMap
 from prime_inference._sync.evaluations import Evaluations
 from prime_inference._sync.models import Models
-from prime_inference._sync.resource import InferenceResource
 from prime_inference.models import ChatCompletionRequest, ChatRequest
 
 __all__ = ["InferenceClient"]
 
 
-class InferenceClient(InferenceResource):
+class InferenceClient(ResourceClient):
     """Completes chats, streams them, and asks evaluation models.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
@@ -108,22 +105,3 @@ class InferenceClient(InferenceResource):
                 progress=progress,
             )
         )
-
-    def __enter__(self) -> Self:
-        enter(self._async)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        leave(self._async, kind, error, traceback)
-
-    def close(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections.
-
-        Shared connections are closed by the last client that uses them.
-        """
-        run(self._async.aclose())

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 from prime_inference._async.models import AsyncModels
-from prime_inference._sync.resource import InferenceResource
 from prime_inference.models import InferenceModel, InferenceModelList
 
 __all__ = ["Models"]
 
 
-class Models(InferenceResource):
+class Models(Resource):
     """Reads the catalogue, which needs no API key. Made by `InferenceClient.models`.
 
     Follows the documented page "api-reference/inference-models".

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.errors import APIResponseError
 from prime_core.models import encode_request
-from prime_train._async.resource import AsyncTrainResource
 from prime_train.models.environment_requests import LookupBody, ResolveBody
 from prime_train.models.environments import Environment, ResolvedEnvironment
 from prime_train.models.evaluations import EnvironmentReference
@@ -18,7 +18,7 @@ from prime_train.slugs import split_slug
 __all__ = ["AsyncEnvironmentLookup"]
 
 
-class AsyncEnvironmentLookup(AsyncTrainResource):
+class AsyncEnvironmentLookup(AsyncResource):
     """The part of `AsyncEnvironments` that finds them."""
 
     async def resolve(

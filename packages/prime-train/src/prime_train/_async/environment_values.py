@@ -7,10 +7,10 @@ import re
 
 from pydantic import SecretStr
 
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.models import encode_request
 from prime_core.secret_values import check_value, kept_out_of_errors
-from prime_train._async.resource import AsyncTrainResource
 from prime_train.models.environment_requests import NamedValueBody
 from prime_train.models.environments import (
     EnvironmentSecret,
@@ -37,7 +37,7 @@ __all__ = ["AsyncEnvironmentValues"]
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-class AsyncEnvironmentValues(AsyncTrainResource):
+class AsyncEnvironmentValues(AsyncResource):
     """The part of `AsyncEnvironments` that keeps secrets and variables.
 
     At run time a variable yields to a linked secret of its name, and that to one of the

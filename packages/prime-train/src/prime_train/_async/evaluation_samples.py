@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id
 from prime_core.decoding import read_object
 from prime_core.errors import APIError
 from prime_core.pagination import Page, iterate_pages
-from prime_train._async.resource import AsyncTrainResource
 from prime_train.models.evaluations import PushedSamples, SamplePage
 from prime_train.operations import GET_EVALUATION_SAMPLES, PUSH_EVALUATION_SAMPLES
 from prime_train.sample_batches import MAX_PAYLOAD_BYTES, Sample, SampleCutter, cut_batches
@@ -25,7 +25,7 @@ PAGE = 1000
 PUSH_TIMEOUT = 300.0
 
 
-class AsyncEvaluationSamples(AsyncTrainResource):
+class AsyncEvaluationSamples(AsyncResource):
     """The part of `AsyncEvaluations` that pushes and reads samples."""
 
     async def push_samples(

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_ids, check_seconds
 from prime_core.creation import create_unkeyed
 from prime_core.errors import APIError, ConflictError, NotFoundError
@@ -14,7 +15,6 @@ from prime_core.marks import carries, marked, new_mark
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
-from prime_train._async.resource import AsyncTrainResource
 from prime_train.hosted_waiting import (
     LOG_PAUSE,
     START_PAUSE,
@@ -58,7 +58,7 @@ __all__ = ["AsyncHostedEvaluations"]
 LOOKED_AT = 100
 
 
-class AsyncHostedEvaluations(AsyncTrainResource):
+class AsyncHostedEvaluations(AsyncResource):
     """Starts, follows and cancels hosted evaluations. Made by `AsyncTrainClient`.
 
     They are read, listed, changed and deleted as all others, by `AsyncEvaluations`.

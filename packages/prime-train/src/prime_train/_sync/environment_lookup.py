@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 from prime_train._async.environment_lookup import AsyncEnvironmentLookup
-from prime_train._sync.resource import TrainResource
 from prime_train.models.environments import Environment, ResolvedEnvironment
 from prime_train.models.evaluations import EnvironmentReference
 
 __all__ = ["EnvironmentLookup"]
 
 
-class EnvironmentLookup(TrainResource):
+class EnvironmentLookup(Resource):
     """The part of `Environments` that finds them."""
 
     _async: AsyncEnvironmentLookup

@@ -7,9 +7,9 @@ import builtins
 
 from pydantic import SecretStr
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import run
 from prime_train._async.environment_values import AsyncEnvironmentValues
-from prime_train._sync.resource import TrainResource
 from prime_train.models.environments import (
     EnvironmentSecret,
     EnvironmentSecretLink,
@@ -19,7 +19,7 @@ from prime_train.models.environments import (
 __all__ = ["EnvironmentValues"]
 
 
-class EnvironmentValues(TrainResource):
+class EnvironmentValues(Resource):
     """The part of `Environments` that keeps secrets and variables.
 
     At run time a variable yields to a linked secret of its name, and that to one of the

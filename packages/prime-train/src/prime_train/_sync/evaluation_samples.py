@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import from_iterable, iterate, run
 from prime_train._async.evaluation_samples import AsyncEvaluationSamples
-from prime_train._sync.resource import TrainResource
 from prime_train.models.evaluations import PushedSamples, SamplePage
 from prime_train.sample_batches import MAX_PAYLOAD_BYTES, Sample
 from prime_train.sample_pushing import SampleProgress
@@ -16,7 +16,7 @@ from prime_train.sample_pushing import SampleProgress
 __all__ = ["EvaluationSamples"]
 
 
-class EvaluationSamples(TrainResource):
+class EvaluationSamples(Resource):
     """The part of `Evaluations` that pushes and reads samples."""
 
     _async: AsyncEvaluationSamples

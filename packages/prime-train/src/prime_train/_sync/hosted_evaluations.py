@@ -6,9 +6,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Sequence
 
+from prime_core._sync.resource import Resource
 from prime_core.sync import iterate, run
 from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
-from prime_train._sync.resource import TrainResource
 from prime_train.models.evaluations import Evaluation
 from prime_train.models.hosted_evaluations import (
     CancelledEvaluation,
@@ -20,7 +20,7 @@ from prime_train.models.hosted_evaluations import (
 __all__ = ["HostedEvaluations"]
 
 
-class HostedEvaluations(TrainResource):
+class HostedEvaluations(Resource):
     """Starts, follows and cancels hosted evaluations. Made by `TrainClient`.
 
     They are read, listed, changed and deleted as all others, by `Evaluations`.

@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from typing_extensions import Self
-
 from prime_core._sync.api_client import APIClient
-from prime_core.sync import enter, leave, run, unwrap
+from prime_core._sync.resource import ResourceClient
+from prime_core.sync import unwrap
 from prime_train._async.train_client import AsyncTrainClient
 from prime_train._sync.environments import Environments
 from prime_train._sync.evaluations import Evaluations
 from prime_train._sync.hosted_evaluations import HostedEvaluations
-from prime_train._sync.resource import TrainResource
 
 __all__ = ["TrainClient"]
 
 
-class TrainClient(TrainResource):
+class TrainClient(ResourceClient):
     """Dispatches runs and follows them, moves files of volumes, and keeps evaluations.
 
     Use it as a context manager, or close it with `close`. It works on any number of event
@@ -48,22 +44,3 @@ class TrainClient(TrainResource):
     def environments(self) -> Environments:
         """The environments hub."""
         return Environments._wrap(self._async.environments)
-
-    def __enter__(self) -> Self:
-        enter(self._async)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        leave(self._async, kind, error, traceback)
-
-    def close(self) -> None:
-        """Waits, at most 15 s, for clean-up under way, then closes the connections.
-
-        Shared connections are closed by the last client that uses them.
-        """
-        run(self._async.aclose())
