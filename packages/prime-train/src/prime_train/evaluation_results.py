@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prime_core.trace_samples import nested, samples_of_episode
+
 __all__ = ["EvaluationResults", "read_results"]
 
 _LEGACY, _EPISODES, _METADATA = "results.jsonl", "traces.jsonl", "metadata.json"
@@ -48,7 +50,7 @@ class EvaluationResults:
                     continue
                 row = _object(line, f"{self.path}, line {number}")
                 if self.episodes:
-                    yield from _samples_of_episode(row)
+                    yield from samples_of_episode(row)
                 else:
                     yield row
 
@@ -85,65 +87,15 @@ def read_results(folder: str | os.PathLike[str]) -> EvaluationResults:
         line = next((line for line in file if not line.isspace()), None)
     first = {} if line is None else _object(line, f"{root / _EPISODES}, line 1")
     traces = [each for each in first.get("traces") or () if isinstance(each, Mapping)]
-    config = _at(traces[0], "agent", "config") if traces else {}
+    config = nested(traces[0], "agent", "config") if traces else {}
     return EvaluationResults(
         root / _EPISODES,
         episodes=True,
         metadata=metadata,
-        environment=_text(metadata, "env_id", "env") or _text(_at(first, "env"), "id", "name"),
+        environment=_text(metadata, "env_id", "env") or _text(nested(first, "env"), "id", "name"),
         model_name=_text(metadata, "model") or _text(config, "model"),
         metrics=None,
     )
-
-
-def _samples_of_episode(episode: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A sample for each trace of an episode."""
-    for number, trace in enumerate(episode.get("traces") or ()):
-        if isinstance(trace, Mapping):
-            place = {"episode_id": episode.get("id"), "rollout_number": number}
-            yield {**_sample_of_trace(trace, _at(episode, "task")), **place}
-
-
-def _sample_of_trace(trace: Mapping[str, Any], episode_task: Mapping[str, Any]) -> dict[str, Any]:
-    data = _at(trace, "task", "data") or _at(episode_task, "data")
-    nodes = [node for node in trace.get("nodes") or () if isinstance(node, Mapping)]
-    messages = [_at(node, "message") for node in nodes]
-    sampled = [bool(node.get("sampled")) for node in nodes]
-    first = sampled.index(True) if True in sampled else len(messages)
-    told = ("info", "errors", "stop_condition", "timing", "run")
-    row = {
-        "sample_id": trace.get("id"),
-        "example_id": data.get("idx", data.get("id")),
-        "task": data or None,
-        "prompt": messages[:first],
-        "completion": messages[first:],
-        "answer": data.get("answer"),
-        "reward": _reward(trace),
-        "metrics": trace.get("metrics"),
-        "num_steps": sum(sampled),
-        "info": {name: trace[name] for name in told if trace.get(name)},
-    }
-    return {name: value for name, value in row.items() if value is not None}
-
-
-def _reward(trace: Mapping[str, Any]) -> float | None:
-    """The weighted sum of a trace's scores; None when it has none."""
-    weighted = [
-        float(reward["score"]) * float(reward.get("weight", 1.0))
-        for reward in _at(trace, "rewards").values()
-        if isinstance(reward, Mapping) and reward.get("score") is not None
-    ]
-    return sum(weighted) if weighted else None
-
-
-def _at(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """What is within nested mappings, or nothing."""
-    for name in names:
-        inner = value.get(name)
-        if not isinstance(inner, Mapping):
-            return {}
-        value = inner
-    return value
 
 
 def _text(data: Mapping[str, Any], *names: str) -> str | None:

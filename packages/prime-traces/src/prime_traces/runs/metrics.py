@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
+from prime_core.trace_samples import reward_of
 from prime_traces.runs.records import as_record
 
 __all__ = ["from_episodes"]
@@ -43,20 +44,6 @@ def from_episodes(
         "avg_metrics": {name: fmean(values) for name, values in named.items()},
         "avg_error": fmean(map(has_error, counted)) if counted else None,
     }
-
-
-def reward_of(trace: Mapping[str, Any]) -> float | None:
-    """The weighted sum of a trace's scores; None when none of them is there."""
-    rewards = trace.get("rewards")
-    if not isinstance(rewards, Mapping):
-        return None
-    entries = [entry for entry in rewards.values() if isinstance(entry, Mapping)]
-    weighted = [
-        float(entry["score"]) * float(entry.get("weight", 1.0))
-        for entry in entries
-        if entry.get("score") is not None
-    ]
-    return sum(weighted) if weighted else None
 
 
 def has_error(trace: Mapping[str, Any]) -> bool:
