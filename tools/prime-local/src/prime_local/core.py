@@ -276,6 +276,7 @@ class PlatformCore:
             self.identifiers,
             self._storage,
             self.user_id,
+            self.account.people.lab.id,
             self.rentals.wallets,
             settings.rollout_time,
         )

@@ -11,12 +11,12 @@ from typing import Any
 
 from aiohttp import web
 
+from prime_local.billing.amounts import read_usd
 from prime_local.billing.runs import RunTokens
 from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
-from prime_local.rentals import read_balance
 
 # Where each service's part of the contract is read.
 DOCUMENTS = {
@@ -73,6 +73,10 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return await _inference(core, request)
     if route == ("GET", "/_local/inference/calls"):
         return Reply({"calls": core.ledger.inference.calls()})
+    if route == ("GET", "/_local/training/capacity"):
+        return Reply({"clusters": core.recording.capacity.state()})
+    if route == ("GET", "/_local/training/samples"):
+        return Reply({"files": [each.to_state() for each in core.recording.sample_files.all()]})
     if route == ("POST", "/_local/balance"):
         return await _set_balance(core, request)
     if route == ("POST", "/_local/sell-out"):
@@ -134,12 +138,32 @@ def _add_key(core: PlatformCore, body: dict[str, Any]) -> Reply:
         raise PlatformError(422, f"name, scopes, limits, lifetime: {error}") from error
 
 
+def _set_training_access(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    capacity = core.recording.capacity
+    try:
+        capacity.access = capacity.access.changed(body)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
+    return Reply(asdict(capacity.access))
+
+
+def _set_training_capacity(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    capacity = core.recording.capacity
+    try:
+        capacity.change(**body)
+    except (TypeError, ValueError) as error:
+        raise PlatformError(422, f"gpu_type, free, price, reserved: {error}") from error
+    return Reply({"clusters": capacity.state()})
+
+
 _CHANGES = {
     "/_local/keys": _add_key,
     "/_local/login/approve": _approve_login,
     "/_local/pods/fail": _fail_pod,
     "/_local/pods/vanish": _vanish_pod,
     "/_local/runs": _put_run,
+    "/_local/training/access": _set_training_access,
+    "/_local/training/capacity": _set_training_capacity,
 }
 
 
@@ -167,7 +191,7 @@ async def _inference(core: PlatformCore, request: web.Request) -> Reply:
 async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
     body = await _body(request)
     try:
-        core.rentals.wallets.set_balance(body.get("team_id"), read_balance(body.get("usd")))
+        core.rentals.wallets.set_balance(body.get("team_id"), read_usd("balance", body.get("usd")))
     except ValueError as error:
         raise PlatformError(422, str(error)) from error
     return Reply({})

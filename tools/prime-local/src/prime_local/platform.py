@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from prime_local.assumptions import Assumptions
+from prime_local.billing.amounts import read_usd
 from prime_local.billing.runs import RunTokens
 from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore, Settings
@@ -17,7 +18,7 @@ from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
 from prime_local.networks.public import PublicPorts
-from prime_local.rentals import RentalSettings, read_balance
+from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 
@@ -118,7 +119,7 @@ class LocalPlatform:
             rollout_time=rollout_time,
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
-                provisioning_time, provisioning_reads, detach_time, read_balance(balance)
+                provisioning_time, provisioning_reads, detach_time, read_usd("balance", balance)
             ),
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir).absolute(),
@@ -284,7 +285,41 @@ class LocalPlatform:
         Raises:
             ValueError: that is no amount.
         """
-        self._core.rentals.wallets.set_balance(team_id, read_balance(usd))
+        self._core.rentals.wallets.set_balance(team_id, read_usd("balance", usd))
+
+    def set_training_access(self, **switches: bool | None) -> None:
+        """Say who may train; switches that are not named stay.
+
+        Args:
+            switches: `on_demand` and `external_runs`, as in
+                `prime_local.training.capacity.offers.TrainingAccess`.
+
+        Raises:
+            ValueError: there is no such switch, or it has no such value.
+        """
+        capacity = self._core.recording.capacity
+        capacity.access = capacity.access.changed(switches)
+
+    def set_training_capacity(
+        self,
+        gpu_type: str,
+        *,
+        free: int | None = None,
+        price: Decimal | float | str | None = None,
+        reserved: bool = False,
+    ) -> None:
+        """Change what training runs can have of a type of GPU.
+
+        Args:
+            gpu_type: the type.
+            free: GPUs that are not in use from now on; a run that needs more of them waits.
+            price: USD for one and an hour, for runs to come.
+            reserved: of those that a team has reserved, not of those on demand.
+
+        Raises:
+            ValueError: there are no such GPUs, or a number is wrong.
+        """
+        self._core.recording.capacity.change(gpu_type, free=free, price=price, reserved=reserved)
 
     def inference_calls(self) -> list[JsonObject]:
         """Return the last 10,000 calls of models that were paid for, the oldest first.

@@ -13,8 +13,11 @@ from prime_local.evaluations.registry import KIND as EVALUATIONS
 from prime_local.evaluations.registry import SAMPLES, EvaluationRegistry
 from prime_local.identifiers import Identifiers
 from prime_local.storage import Objects, Storage
+from prime_local.training.capacity.offers import TrainingCapacity
 from prime_local.training.external import KIND as RUNS
 from prime_local.training.external import METRICS, ExternalRunRegistry
+from prime_local.training.sample_files import KIND as SAMPLE_FILES
+from prime_local.training.sample_files import SampleFiles
 
 # Under which the only user there is owns environments.
 _USER_SLUG = "local-user"
@@ -28,6 +31,7 @@ class Recording:
         identifiers: makes ids.
         storage: keeps all of it.
         user_id: the only user there is.
+        team_id: the team that has GPUs of its own.
         wallets: what hosted evaluations are paid from.
         rollout_time: seconds that each of their rollouts takes.
     """
@@ -38,13 +42,16 @@ class Recording:
         identifiers: Identifiers,
         storage: Storage,
         user_id: str,
+        team_id: str,
         wallets: Wallets,
         rollout_time: float,
     ) -> None:
         self.environments = EnvironmentRegistry(clock, identifiers, storage, _USER_SLUG)
         self.evaluations = EvaluationRegistry(clock, identifiers, storage, self.environments)
         self.hosted = HostedEvaluations(clock, identifiers, self.evaluations, wallets, rollout_time)
+        self.capacity = TrainingCapacity(clock, team_id)
         self.external_runs = ExternalRunRegistry(clock, identifiers, storage, user_id)
+        self.sample_files = SampleFiles(clock, identifiers, storage)
 
     def take_over(self, objects: Objects) -> None:
         """Take over what an earlier platform kept."""
@@ -58,6 +65,7 @@ class Recording:
         self.evaluations.take_over(kept(EVALUATIONS), kept(SAMPLES))
         self.hosted.take_over()
         self.external_runs.take_over(kept(RUNS), kept(METRICS))
+        self.sample_files.take_over(kept(SAMPLE_FILES))
 
     def clear(self) -> None:
         """Stop what is at work."""

@@ -109,6 +109,11 @@ class ExternalRunRegistry:
         """Return a row for each step that was logged."""
         return self._metrics[run.id]
 
+    def select(self, team_id: str | None) -> list[ExternalRun]:
+        """Return the runs of a team, newest first; a person has none."""
+        runs = reversed(self._runs.values())
+        return [run for run in runs if run.asked["team_id"] == team_id]
+
     def get(self, run_id: str) -> ExternalRun:
         """Return a run.
 

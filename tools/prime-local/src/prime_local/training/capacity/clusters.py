@@ -58,6 +58,7 @@ class Cluster:
         shared_storage: whether runs there can mount a volume.
         large_models: whether models above 10 billion parameters are cached there.
         taken: how many are in use.
+        withheld: how many a test has taken away; negative for those that it has added.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Cluster:
     shared_storage: bool = True
     large_models: bool = True
     taken: int = 0
+    withheld: int = 0
 
     @property
     def reserved(self) -> bool:
@@ -76,8 +78,8 @@ class Cluster:
 
     @property
     def free(self) -> int:
-        """How many GPUs are left; negative when a test took away some that were in use."""
-        return self.gpus - self.taken
+        """How many GPUs are left."""
+        return self.gpus - self.taken - self.withheld
 
     def has_cached(self, model: str) -> bool:
         """Say whether a run of a model starts there without a download."""

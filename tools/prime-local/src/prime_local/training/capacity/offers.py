@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
+from prime_local.billing.amounts import read_usd
 from prime_local.clock import PlatformClock
 from prime_local.contract.document import JsonObject
 from prime_local.errors import PlatformError
@@ -61,6 +63,17 @@ class TrainingAccess:
             raise ValueError("on_demand is true, false or null")
         if not isinstance(self.external_runs, bool):
             raise ValueError("external_runs is true or false")
+
+    def changed(self, changes: Mapping[str, Any]) -> TrainingAccess:
+        """Return this with changes.
+
+        Raises:
+            ValueError: there is no such switch, or it has no such value.
+        """
+        unknown = [name for name in changes if name not in ("on_demand", "external_runs")]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is none of on_demand, external_runs")
+        return replace(self, **changes)
 
 
 class TrainingCapacity:
@@ -210,16 +223,16 @@ class TrainingCapacity:
         """Return the types of GPU that an owner's runs can be on."""
         return sorted({each.gpu_type for each in self._seen_by(team_id)})
 
-    def state(self) -> JsonObject:
+    def state(self) -> list[JsonObject]:
         """Return every cluster, for tests."""
-        return {"clusters": [each.to_state() for each in self._clusters]}
+        return [each.to_state() for each in self._clusters]
 
     def change(
         self,
         gpu_type: str,
         *,
         free: int | None = None,
-        price: Decimal | None = None,
+        price: Decimal | float | str | None = None,
         reserved: bool = False,
     ) -> None:
         """Change what there is of a type of GPU.
@@ -235,16 +248,17 @@ class TrainingCapacity:
         """
         if free is not None and (type(free) is not int or free < 0):
             raise ValueError("free is a number of GPUs, at least 0")
-        if price is not None and (reserved or not price.is_finite() or price < 0):
+        usd = None if price is None else read_usd("price", price)
+        if usd is not None and (reserved or usd < 0):
             raise ValueError("price is at least 0, and reserved GPUs have none")
         for cluster in self._clusters:
             if cluster.gpu_type == gpu_type and cluster.reserved is reserved:
                 break
         else:
             raise ValueError(f"no such GPUs: {gpu_type!r}")
-        cluster.price = cluster.price if price is None else price
+        cluster.price = cluster.price if usd is None else usd
         if free is not None:
-            cluster.gpus = cluster.taken + free
+            cluster.withheld = cluster.gpus - cluster.taken - free
             self.on_freed()
 
     def _seen_by(self, team_id: str | None) -> list[Cluster]:
