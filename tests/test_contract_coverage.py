@@ -48,8 +48,6 @@ TO_COME = {
     "delete_training_run",
     "pause_training_run",
     "resume_training_run",
-    "list_available_fft_models",
-    "list_available_gpu_types",
     "list_volumes",
     "create_volume",
     "expand_volume",
@@ -65,7 +63,6 @@ TO_COME = {
     "list_bucket_transfers",
     "get_bucket_transfer",
     "cancel_bucket_transfer",
-    "list_training_runs",
     "get_training_run",
     "delete_run",
     "stop_run",
@@ -78,12 +75,6 @@ TO_COME = {
     "get_run_progress",
     "get_run_distributions",
     "list_run_checkpoints",
-    "create_external_run",
-    "set_external_run_status",
-    "finalize_external_run",
-    "log_external_run_metrics",
-    "presign_external_run_samples",
-    "confirm_external_run_samples",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.

@@ -124,6 +124,8 @@ RULES = Rules(
         "prime_train.AsyncEvaluationSamples": "TrainClient.evaluations",
         "prime_train.AsyncEvaluationLife": "TrainClient.evaluations",
         "prime_train.AsyncEvaluations": "TrainClient.evaluations",
+        "prime_train.AsyncCapacity": "TrainClient.capacity",
+        "prime_train.AsyncExternalRuns": "TrainClient.external_runs",
         "prime_train.AsyncHostedEvaluations": "TrainClient.hosted_evaluations",
         "prime_train.AsyncEnvironmentFiles": "TrainClient.environments",
         "prime_train.AsyncEnvironmentValues": "TrainClient.environments",

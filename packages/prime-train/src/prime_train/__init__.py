@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
+    from prime_train._async.capacity import AsyncCapacity as AsyncCapacity
     from prime_train._async.environments import AsyncEnvironments as AsyncEnvironments
     from prime_train._async.evaluations import AsyncEvaluations as AsyncEvaluations
+    from prime_train._async.external_runs import AsyncExternalRuns as AsyncExternalRuns
     from prime_train._async.train_client import AsyncTrainClient as AsyncTrainClient
+    from prime_train._sync.capacity import Capacity as Capacity
     from prime_train._sync.environments import Environments as Environments
     from prime_train._sync.evaluations import Evaluations as Evaluations
+    from prime_train._sync.external_runs import ExternalRuns as ExternalRuns
     from prime_train._sync.train_client import TrainClient as TrainClient
     from prime_train.configs.estimates import ByteRange as ByteRange
     from prime_train.configs.estimates import CheckpointNeed as CheckpointNeed
@@ -53,6 +57,10 @@ if TYPE_CHECKING:
     from prime_train.errors import InvalidSampleError as InvalidSampleError
     from prime_train.errors import PublishError as PublishError
     from prime_train.errors import PushSamplesError as PushSamplesError
+    from prime_train.models.capacity import ModelCluster as ModelCluster
+    from prime_train.models.capacity import OnDemandGpu as OnDemandGpu
+    from prime_train.models.capacity import TrainableModel as TrainableModel
+    from prime_train.models.capacity import TrainingCapacity as TrainingCapacity
     from prime_train.models.dispatch import CreateRunRequest as CreateRunRequest
     from prime_train.models.environments import Environment as Environment
     from prime_train.models.environments import EnvironmentFile as EnvironmentFile
@@ -82,6 +90,8 @@ if TYPE_CHECKING:
     from prime_train.models.evaluations import PushedSamples as PushedSamples
     from prime_train.models.evaluations import SamplePage as SamplePage
     from prime_train.models.evaluations import UpdatedEvaluation as UpdatedEvaluation
+    from prime_train.models.external_runs import ExternalRun as ExternalRun
+    from prime_train.models.external_runs import ExternalRunEnvironment as ExternalRunEnvironment
     from prime_train.models.hosted_evaluations import CancelledEvaluation as CancelledEvaluation
     from prime_train.models.hosted_evaluations import (
         CreatedHostedEvaluation as CreatedHostedEvaluation,
@@ -96,12 +106,15 @@ _EXPORTS = {
     "APIResponseError": "prime_core.errors",
     "APITimeoutError": "prime_core.errors",
     "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncCapacity": "prime_train._async.capacity",
     "AsyncEnvironments": "prime_train._async.environments",
     "AsyncEvaluations": "prime_train._async.evaluations",
+    "AsyncExternalRuns": "prime_train._async.external_runs",
     "AsyncTrainClient": "prime_train._async.train_client",
     "BadRequestError": "prime_core.errors",
     "ByteRange": "prime_train.configs.estimates",
     "CancelledEvaluation": "prime_train.models.hosted_evaluations",
+    "Capacity": "prime_train._sync.capacity",
     "CheckpointNeed": "prime_train.configs.estimates",
     "Config": "prime_core.config",
     "ConfigIssue": "prime_train.errors",
@@ -133,6 +146,9 @@ _EXPORTS = {
     "EvaluationStatus": "prime_train.models.evaluations",
     "EvaluationType": "prime_train.models.evaluations",
     "Evaluations": "prime_train._sync.evaluations",
+    "ExternalRun": "prime_train.models.external_runs",
+    "ExternalRunEnvironment": "prime_train.models.external_runs",
+    "ExternalRuns": "prime_train._sync.external_runs",
     "FailedSamples": "prime_train.models.evaluations",
     "FinalizedEvaluation": "prime_train.models.evaluations",
     "ForbiddenError": "prime_core.errors",
@@ -143,7 +159,9 @@ _EXPORTS = {
     "InferenceModel": "prime_train.models.hosted_evaluations",
     "InvalidConfigError": "prime_train.errors",
     "InvalidSampleError": "prime_train.errors",
+    "ModelCluster": "prime_train.models.capacity",
     "NotFoundError": "prime_core.errors",
+    "OnDemandGpu": "prime_train.models.capacity",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",
     "PublishError": "prime_train.errors",
@@ -161,6 +179,8 @@ _EXPORTS = {
     "ServerError": "prime_core.errors",
     "TrainClient": "prime_train._sync.train_client",
     "TrainConfig": "prime_train.configs.loading",
+    "TrainableModel": "prime_train.models.capacity",
+    "TrainingCapacity": "prime_train.models.capacity",
     "UnauthorizedError": "prime_core.errors",
     "UnsafeArchiveError": "prime_core.errors",
     "UpdatedEvaluation": "prime_train.models.evaluations",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core._async.resource import AsyncResourceClient
+from prime_train._async.capacity import AsyncCapacity
 from prime_train._async.environments import AsyncEnvironments
 from prime_train._async.evaluations import AsyncEvaluations
+from prime_train._async.external_runs import AsyncExternalRuns
 from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
 
 __all__ = ["AsyncTrainClient"]
@@ -42,6 +44,16 @@ class AsyncTrainClient(AsyncResourceClient):
     def environments(self) -> AsyncEnvironments:
         """The environments hub."""
         return AsyncEnvironments(self._client)
+
+    @property
+    def capacity(self) -> AsyncCapacity:
+        """Models, GPUs and prices for runs."""
+        return AsyncCapacity(self._client)
+
+    @property
+    def external_runs(self) -> AsyncExternalRuns:
+        """Runs that are executed elsewhere."""
+        return AsyncExternalRuns(self._client)
 
     def _close_schedules(self) -> None:
         self._hosted_evaluations._close_schedules()

@@ -7,8 +7,10 @@ from prime_core._sync.api_client import APIClient
 from prime_core._sync.resource import ResourceClient
 from prime_core.sync import unwrap
 from prime_train._async.train_client import AsyncTrainClient
+from prime_train._sync.capacity import Capacity
 from prime_train._sync.environments import Environments
 from prime_train._sync.evaluations import Evaluations
+from prime_train._sync.external_runs import ExternalRuns
 from prime_train._sync.hosted_evaluations import HostedEvaluations
 
 __all__ = ["TrainClient"]
@@ -44,3 +46,13 @@ class TrainClient(ResourceClient):
     def environments(self) -> Environments:
         """The environments hub."""
         return Environments._wrap(self._async.environments)
+
+    @property
+    def capacity(self) -> Capacity:
+        """Models, GPUs and prices for runs."""
+        return Capacity._wrap(self._async.capacity)
+
+    @property
+    def external_runs(self) -> ExternalRuns:
+        """Runs that are executed elsewhere."""
+        return ExternalRuns._wrap(self._async.external_runs)
