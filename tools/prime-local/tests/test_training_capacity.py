@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from prime_local import LocalPlatform
+from prime_local import LocalPlatform, PlatformProcess
 from prime_local.clock import PlatformClock
 from prime_local.errors import PlatformError
 from prime_local.training.capacity.offers import TrainingAccess, TrainingCapacity
@@ -201,3 +203,30 @@ def test_who_has_no_access_still_has_reserved_gpus(capacity: TrainingCapacity) -
     assert placed is not None
     assert (placed.reserved, placed.cached) == (True, True)
     assert capacity.reserve("r2", "H200_141GB", 9, team_id=LAB, model=SMALL) is None
+
+
+def test_a_platform_process_is_changed_likewise_until_its_reset(
+    prime_platform_server: PlatformProcess,
+) -> None:
+    platform = prime_platform_server
+
+    def clusters() -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{platform.url}/_local/training/capacity") as answer:
+            found: list[dict[str, Any]] = json.load(answer)["clusters"]
+            return found
+
+    def available() -> dict[str, Any]:
+        key = {"Authorization": f"Bearer {platform.api_key}"}
+        url = f"{platform.url}/api/v1/training/available-fft-models"
+        with urllib.request.urlopen(urllib.request.Request(url, headers=key)) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    before = clusters()
+    platform.set_training_capacity("H100_80GB", free=1, price="0.5")
+    platform.set_training_access(on_demand=False)
+    assert [(each["free"], each["price"]) for each in clusters()][-1] == (1, "0.5")
+    assert available()["onDemandBetaAccess"] is False
+    platform.reset()
+    assert clusters() == before
+    assert available()["onDemandBetaAccess"] is True
