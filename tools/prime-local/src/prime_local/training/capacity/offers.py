@@ -131,25 +131,23 @@ class TrainingCapacity:
         of_type = [each for each in self._clusters if gpu_type in (None, each.gpu_type)]
         if not of_type:
             raise PlatformError(400, f"No cluster has GPUs of type {gpu_type}")
-        own = [each for each in of_type if each.team_id == team_id and each.reserved]
-        usable = [each for each in own if not volume or each.shared_storage]
-        cached = [each for each in usable if _starts_there(each, model)]
-        on_demand = [each for each in of_type if not each.reserved]
+        fitting = [each for each in of_type if not volume or each.shared_storage]
+        own = [each for each in fitting if each.reserved and each.team_id == team_id]
+        cached = [each for each in own if _starts_there(each, model)]
         # Where the platform chooses, a download on demand is still to be had.
-        if usable and not cached and gpu_type is not None:
-            names = ", ".join(each.name for each in usable)
+        if own and not cached and gpu_type is not None:
+            names = ", ".join(each.name for each in own)
             raise PlatformError(400, f"Model {model} is not cached on {names}")
-        if not cached and self.access.on_demand is False:
+        barred = self.access.on_demand is False
+        if barred and not cached:
             raise PlatformError(403, "On-demand training is in beta: this account has no access")
-        if self.access.on_demand is False:
-            on_demand = []
-        able = [each for each in on_demand if not volume or each.shared_storage]
-        if on_demand and not able and not cached:
+        on_demand = [each for each in fitting if not each.reserved and not barred]
+        if not on_demand and not cached:
             raise PlatformError(
                 400,
                 f"No on-demand gpu_type={gpu_type} cluster has ReadWriteMany storage for a volume",
             )
-        large = [each for each in (*cached, *able) if each.gpus >= gpus]
+        large = [each for each in (*cached, *on_demand) if each.gpus >= gpus]
         if not large:
             raise PlatformError(400, f"No cluster has {gpus} GPUs of type {gpu_type or 'any'}")
         return min(large, key=lambda each: _order(each, gpus, model)).gpu_type
