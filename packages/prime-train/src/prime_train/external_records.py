@@ -41,8 +41,9 @@ def check_metrics(metrics: Mapping[str, Any], step: int) -> dict[str, Any]:
         raise TypeError(f"metrics maps names to values; it is no {type(metrics).__name__}")
     number = check_step(step)
     row = {str(name): _single(str(name), value) for name, value in metrics.items()}
-    if row.setdefault("step", number) != number:
+    if row.get("step", number) != number:
         raise ValueError(f"metrics has the step {row['step']}, not {number}")
+    row["step"] = number
     row.setdefault("_timestamp", time.time())
     return row
 
