@@ -47,6 +47,7 @@ from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 from prime_local.traces.service import TracesService
+from prime_local.training.runs.registry import RunPace
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -75,6 +76,7 @@ class Settings:
     checkpoint_time: float = 0.0
     removal_time: float = 0.0
     rollout_time: float = 0.0
+    training: RunPace = field(default_factory=RunPace)
     trace_index_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
@@ -279,7 +281,10 @@ class PlatformCore:
             self.account.people.lab.id,
             self.rentals.wallets,
             settings.rollout_time,
+            settings.training,
+            self.ledger.runs,
         )
+        self.rentals.runs.title = self.recording.runs.title
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,
@@ -363,12 +368,17 @@ class PlatformCore:
         self._host.builds.clear()
         self.lans.clear()
         self.rentals.clear()
-        self.recording.clear()
+        recording = self.recording
+        recording.clear()
         self.slurm.clear()
         self._storage.clear()
         self._begin()
         await asyncio.gather(
-            checkpoints.clear(), images.clear(), self.traces.clear(), self._gone(ended)
+            checkpoints.clear(),
+            images.clear(),
+            self.traces.clear(),
+            recording.close(),
+            self._gone(ended),
         )
 
     def name_sandboxes(self, ids: Sequence[str]) -> None:
@@ -405,6 +415,7 @@ class PlatformCore:
         self._storage.save_facts(clock_ahead=str(self._ahead + self.clock.advanced))
         await self.sandboxes.settle()
         await self.fabric.settle()
+        await self.recording.runs.settle()
 
     async def close(self) -> None:
         """End every sandbox, kill what is left of them and delete its files.
@@ -419,6 +430,7 @@ class PlatformCore:
             rest.push_async_callback(self._storage.close)
             rest.push_async_callback(self.traces.store.close)
             rest.push_async_callback(self.tasks.close, 1.0)
+            rest.push_async_callback(self.recording.close)
             if self._upstream is not None:
                 rest.push_async_callback(self._upstream.close)
             with contextlib.suppress(asyncio.TimeoutError):

@@ -98,14 +98,14 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
 
 
 def _fail_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
-    return _with_pod(lambda: core.rentals.pods.fail(str(body.get("pod_id")), str(body["reason"])))
+    return _act(lambda: core.rentals.pods.fail(str(body.get("pod_id")), str(body["reason"])))
 
 
 def _vanish_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
-    return _with_pod(lambda: core.rentals.pods.vanish(str(body.get("pod_id"))))
+    return _act(lambda: core.rentals.pods.vanish(str(body.get("pod_id"))))
 
 
-def _with_pod(act: Callable[[], None]) -> Reply:
+def _act(act: Callable[[], None]) -> Reply:
     try:
         act()
     except KeyError as error:
@@ -138,6 +138,19 @@ def _add_key(core: PlatformCore, body: dict[str, Any]) -> Reply:
         raise PlatformError(422, f"name, scopes, limits, lifetime: {error}") from error
 
 
+def _set_training_pace(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    runs = core.recording.runs
+    try:
+        runs.pace = runs.pace.changed(body)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
+    return Reply(asdict(runs.pace))
+
+
+def _fail_run(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    return _act(lambda: core.recording.runs.fail(str(body.get("run_id")), str(body["reason"])))
+
+
 def _set_training_access(core: PlatformCore, body: dict[str, Any]) -> Reply:
     capacity = core.recording.capacity
     try:
@@ -164,6 +177,8 @@ _CHANGES = {
     "/_local/runs": _put_run,
     "/_local/training/access": _set_training_access,
     "/_local/training/capacity": _set_training_capacity,
+    "/_local/training/fail": _fail_run,
+    "/_local/training/pace": _set_training_pace,
 }
 
 

@@ -21,6 +21,7 @@ from prime_local.networks.public import PublicPorts
 from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
+from prime_local.training.runs.registry import RunPace
 
 
 class LocalPlatform:
@@ -40,6 +41,10 @@ class LocalPlatform:
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         rollout_time: seconds on the platform clock that the start of a hosted evaluation takes,
             and each of its rollouts.
+        training_step_time: seconds on the platform clock that a step of a hosted run takes, above
+            0.
+        training_setup_time: seconds on the platform clock that a hosted run is in each state before
+            RUNNING, and that its stop takes.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
@@ -69,8 +74,9 @@ class LocalPlatform:
         port: port to listen on; 0 picks a free one.
 
     Raises:
-        ValueError: `strict_limits` without `limits`; on entering, an upstream server that is no
-            http address, or a fault rule that names no operation.
+        ValueError: `strict_limits` without `limits`, or a time of training that is none; on
+            entering, an upstream server that is no http address, or a fault rule that names no
+            operation.
         IsolationError: on entering, when the mode does not work here.
         OSError: on entering, when the address cannot be bound or the data directory not used.
         ContractViolation: on leaving without another exception.
@@ -88,6 +94,8 @@ class LocalPlatform:
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
         rollout_time: float = 0.0,
+        training_step_time: float = 1.0,
+        training_setup_time: float = 0.0,
         trace_index_delay: float = 0.0,
         provisioning_time: float = 0.0,
         provisioning_reads: int = 0,
@@ -117,6 +125,7 @@ class LocalPlatform:
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
             rollout_time=rollout_time,
+            training=RunPace(training_step_time, training_setup_time),
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
                 provisioning_time, provisioning_reads, detach_time, read_usd("balance", balance)
@@ -286,6 +295,31 @@ class LocalPlatform:
             ValueError: that is no amount.
         """
         self._core.rentals.wallets.set_balance(team_id, read_usd("balance", usd))
+
+    def set_training_pace(self, **times: float) -> None:
+        """Say how fast hosted runs are that are dispatched from now on; other times stay.
+
+        Args:
+            times: `step_time` and `setup_time`, in seconds on the platform clock, as
+                `training_step_time` and `training_setup_time` above.
+
+        Raises:
+            ValueError: there is no such time, or it has no such value.
+        """
+        runs = self._core.recording.runs
+        runs.pace = runs.pace.changed(times)
+
+    def fail_run(self, run_id: str, reason: str) -> None:
+        """Let a hosted run fail; a fault rule's `fails` does it from the create on.
+
+        Args:
+            run_id: a run that goes on.
+            reason: what the platform says of it.
+
+        Raises:
+            ValueError: no such run goes on.
+        """
+        self._core.recording.runs.fail(run_id, reason)
 
     def set_training_access(self, **switches: bool | None) -> None:
         """Say who may train; switches that are not named stay.

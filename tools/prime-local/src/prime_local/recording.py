@@ -1,4 +1,4 @@
-"""What runs elsewhere and is recorded here: evaluations, training runs, and their environments."""
+"""Evaluations, training runs and their environments: recorded here, or simulated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from prime_local.evaluations.hosted import HostedEvaluations
 from prime_local.evaluations.registry import KIND as EVALUATIONS
 from prime_local.evaluations.registry import SAMPLES, EvaluationRegistry
 from prime_local.identifiers import Identifiers
+from prime_local.ledger import Tally
 from prime_local.storage import Objects, Storage
 from prime_local.training.capacity.offers import TrainingCapacity
 from prime_local.training.external import KIND as RUNS
 from prime_local.training.external import METRICS, ExternalRunRegistry
+from prime_local.training.runs.conductor import KIND as HOSTED_RUNS
+from prime_local.training.runs.conductor import RunConductor
+from prime_local.training.runs.registry import RunPace, RunRegistry
+from prime_local.training.runs.seams import AnyVolumes
 from prime_local.training.sample_files import KIND as SAMPLE_FILES
 from prime_local.training.sample_files import SampleFiles
 
@@ -24,7 +29,7 @@ _USER_SLUG = "local-user"
 
 
 class Recording:
-    """The registries of what is recorded since the last reset.
+    """The registries of all that, since the last reset.
 
     Args:
         clock: dates what happens.
@@ -32,8 +37,10 @@ class Recording:
         storage: keeps all of it.
         user_id: the only user there is.
         team_id: the team that has GPUs of its own.
-        wallets: what hosted evaluations are paid from.
-        rollout_time: seconds that each of their rollouts takes.
+        wallets: what hosted evaluations and runs are paid from.
+        rollout_time: seconds that each rollout of hosted evaluations takes.
+        pace: how fast hosted runs are.
+        tally: counts hosted runs.
     """
 
     def __init__(
@@ -45,6 +52,8 @@ class Recording:
         team_id: str,
         wallets: Wallets,
         rollout_time: float,
+        pace: RunPace,
+        tally: Tally,
     ) -> None:
         self.environments = EnvironmentRegistry(clock, identifiers, storage, _USER_SLUG)
         self.evaluations = EvaluationRegistry(clock, identifiers, storage, self.environments)
@@ -52,6 +61,16 @@ class Recording:
         self.capacity = TrainingCapacity(clock, team_id)
         self.external_runs = ExternalRunRegistry(clock, identifiers, storage, user_id)
         self.sample_files = SampleFiles(clock, identifiers, storage)
+        volumes = AnyVolumes()
+        conductor = RunConductor(clock, storage, wallets, self.capacity, volumes, tally)
+        self.runs = RunRegistry(
+            identifiers,
+            conductor,
+            self.capacity,
+            volumes,
+            pace,
+            lambda slug: bool(self.environments.ids_of(slug)),
+        )
 
     def take_over(self, objects: Objects) -> None:
         """Take over what an earlier platform kept."""
@@ -66,7 +85,14 @@ class Recording:
         self.hosted.take_over()
         self.external_runs.take_over(kept(RUNS), kept(METRICS))
         self.sample_files.take_over(kept(SAMPLE_FILES))
+        self.runs.take_over(kept(HOSTED_RUNS))
 
     def clear(self) -> None:
         """Stop what is at work."""
         self.hosted.clear()
+        self.runs.clear()
+
+    async def close(self) -> None:
+        """Stop what is at work, and wait until it has."""
+        self.clear()
+        await self.runs.close()

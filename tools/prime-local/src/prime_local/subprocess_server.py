@@ -160,6 +160,14 @@ class PlatformProcess:
         """Say what a wallet has left; see `LocalPlatform`."""
         self._call("POST", "/_local/balance", {"usd": usd, "team_id": team_id})
 
+    def set_training_pace(self, **times: float) -> None:
+        """Say how fast hosted runs are; see `LocalPlatform`."""
+        self._call("POST", "/_local/training/pace", times)
+
+    def fail_run(self, run_id: str, reason: str) -> None:
+        """Let a hosted run fail; see `LocalPlatform`."""
+        self._call("POST", "/_local/training/fail", {"run_id": run_id, "reason": reason})
+
     def set_training_access(self, **switches: bool | None) -> None:
         """Say who may train; see `LocalPlatform`."""
         self._call("POST", "/_local/training/access", switches)

@@ -125,6 +125,14 @@ class ExternalRunRegistry:
             raise PlatformError(404, "Run not found")
         return found
 
+    def delete(self, run: ExternalRun) -> None:
+        """Forget a run with its metrics."""
+        for place in range(len(self._metrics.pop(run.id))):
+            self._storage.save_object(METRICS, f"{run.id}/{place}", None)
+        self._places = {key: each for key, each in self._places.items() if key[0] != run.id}
+        del self._runs[run.id]
+        self._storage.save_object(KIND, run.id, None)
+
     def close(self, run: ExternalRun, status: str, error_message: str | None = None) -> None:
         """End a run.
 

@@ -17,10 +17,6 @@ async def create_external_run(call: Call) -> Reply:
     return Reply({"run": run.to_wire()}, 201)
 
 
-async def get_training_run(call: Call) -> Reply:
-    return Reply({"run": _run(call).to_wire()})
-
-
 async def set_external_run_status(call: Call) -> Reply:
     status, message = call.body["status"], call.body.get("error_message")
     call.core.recording.external_runs.close(_run(call), status, message)
@@ -58,16 +54,6 @@ async def confirm_external_run_samples(call: Call) -> Reply:
     return Reply({})
 
 
-async def list_training_runs(call: Call) -> Reply:
-    query = call.parameters
-    found = call.core.recording.external_runs.select(query.get("team_id"))
-    page, limit = query["page"], query["limit"]
-    rows = [run.to_wire() for run in found[(page - 1) * limit : page * limit]]
-    pages = -(-len(found) // limit)
-    paging = {"total": len(found), "page": page, "limit": limit, "total_pages": pages}
-    return Reply({"runs": rows, **paging})
-
-
 async def get_run_metrics(call: Call) -> Reply:
     first, last = call.parameters.get("min_step"), call.parameters.get("max_step")
     rows = [
@@ -83,13 +69,11 @@ HANDLERS: dict[str, Handler] = {
     handler.__name__: handler
     for handler in (
         create_external_run,
-        get_training_run,
         set_external_run_status,
         finalize_external_run,
         log_external_run_metrics,
         presign_external_run_samples,
         confirm_external_run_samples,
-        list_training_runs,
         get_run_metrics,
     )
 }

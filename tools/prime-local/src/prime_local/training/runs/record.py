@@ -85,14 +85,19 @@ class Run:
         environments: the sources that it trains on, or that SFT evaluates with, as configured.
         max_steps: its last step; None for a run that only its owner ends.
         gpus: how many it holds, on all pods.
-        price: USD for a GPU and hour, as it was at the dispatch.
+        price: USD for a GPU and hour on demand, as it was at the dispatch.
         volume: the volume that it mounts.
         step_seconds: how long a step takes.
+        setup_seconds: how long it is in each state before it trains, and how long its stop takes.
         started_from: steps that were done when it began; 0 unless it goes on with another run.
         resumed_from: the run that it goes on with.
         timeline: every state that it came into, the oldest first; never empty.
         saved: steps whose checkpoints its volume has got.
+        cluster_id: where it is, once it has GPUs.
+        reserved: whether those are its team's own, which cost nothing.
+        doom: why it is going to fail once it is installed.
         stops_at: when it will be STOPPED; a stop takes a while.
+        synced: whether its volume has got what it was to get at the run's end.
         deleted: whether its owner has deleted it.
     """
 
@@ -110,13 +115,18 @@ class Run:
     image_tag: str
     volume: str | None
     step_seconds: float
+    setup_seconds: float
     started_from: int = 0
     resumed_from: str | None = None
     timeline: list[Moment] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     error_message: str | None = None
     failure_analysis: JsonObject | None = None
+    cluster_id: str | None = None
+    reserved: bool = False
+    doom: str | None = None
     stops_at: float | None = None
+    synced: bool = False
     deleted: bool = False
     kind: str = KIND
 
@@ -145,7 +155,7 @@ class Run:
     @property
     def hourly(self) -> Decimal:
         """USD an hour, while its pods are ready."""
-        return self.price * self.gpus
+        return Decimal(0) if self.reserved else self.price * self.gpus
 
     def stretches(self, now: float) -> list[Stretch]:
         """Return the times of training until `now`, the oldest first; a restart begins another."""
