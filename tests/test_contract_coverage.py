@@ -43,11 +43,6 @@ STRICTER = {"command_session_start": "unsafe"}
 UNIMPLEMENTED = {"export_traces"}
 # Rows whose methods are still to be written.
 TO_COME = {
-    "create_training_run",
-    "prepare_training_run",
-    "delete_training_run",
-    "pause_training_run",
-    "resume_training_run",
     "list_volumes",
     "create_volume",
     "expand_volume",
@@ -63,10 +58,6 @@ TO_COME = {
     "list_bucket_transfers",
     "get_bucket_transfer",
     "cancel_bucket_transfer",
-    "get_training_run",
-    "delete_run",
-    "stop_run",
-    "restart_run",
     "get_run_logs",
     "list_run_env_servers",
     "get_run_env_server_logs",

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pytest
-
-from prime_local import FaultRule, LocalPlatform
 
 if TYPE_CHECKING:
     from conftest import OpenPlatform, RawClient

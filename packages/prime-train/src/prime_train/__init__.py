@@ -55,8 +55,14 @@ if TYPE_CHECKING:
     from prime_train.errors import HostedEvaluationTimeoutError as HostedEvaluationTimeoutError
     from prime_train.errors import InvalidConfigError as InvalidConfigError
     from prime_train.errors import InvalidSampleError as InvalidSampleError
+    from prime_train.errors import OnDemandAccessError as OnDemandAccessError
     from prime_train.errors import PublishError as PublishError
     from prime_train.errors import PushSamplesError as PushSamplesError
+    from prime_train.errors import RunEndedError as RunEndedError
+    from prime_train.errors import RunError as RunError
+    from prime_train.errors import RunFailedError as RunFailedError
+    from prime_train.errors import RunTimeoutError as RunTimeoutError
+    from prime_train.errors import VolumeBusyError as VolumeBusyError
     from prime_train.models.capacity import ModelCluster as ModelCluster
     from prime_train.models.capacity import OnDemandGpu as OnDemandGpu
     from prime_train.models.capacity import TrainableModel as TrainableModel
@@ -98,6 +104,15 @@ if TYPE_CHECKING:
     )
     from prime_train.models.hosted_evaluations import HostedEvalConfig as HostedEvalConfig
     from prime_train.models.hosted_evaluations import InferenceModel as InferenceModel
+    from prime_train.models.run_dispatch import DispatchedRun as DispatchedRun
+    from prime_train.models.run_dispatch import PreparedRun as PreparedRun
+    from prime_train.models.run_dispatch import RunRuntime as RunRuntime
+    from prime_train.models.runs import FailureAnalysis as FailureAnalysis
+    from prime_train.models.runs import Run as Run
+    from prime_train.models.runs import RunKind as RunKind
+    from prime_train.models.runs import RunPage as RunPage
+    from prime_train.models.runs import RunState as RunState
+    from prime_train.models.runs import RunStatus as RunStatus
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -125,6 +140,7 @@ _EXPORTS = {
     "CreatedHostedEvaluation": "prime_train.models.hosted_evaluations",
     "DeletedEvaluations": "prime_train.models.evaluations",
     "DispatchKnobs": "prime_train.configs.knobs",
+    "DispatchedRun": "prime_train.models.run_dispatch",
     "Environment": "prime_train.models.environments",
     "EnvironmentFile": "prime_train.models.environments",
     "EnvironmentFork": "prime_train.models.environments",
@@ -150,6 +166,7 @@ _EXPORTS = {
     "ExternalRunEnvironment": "prime_train.models.external_runs",
     "ExternalRuns": "prime_train._sync.external_runs",
     "FailedSamples": "prime_train.models.evaluations",
+    "FailureAnalysis": "prime_train.models.runs",
     "FinalizedEvaluation": "prime_train.models.evaluations",
     "ForbiddenError": "prime_core.errors",
     "GpuCount": "prime_train.configs.sizing",
@@ -162,7 +179,9 @@ _EXPORTS = {
     "ModelCluster": "prime_train.models.capacity",
     "NotFoundError": "prime_core.errors",
     "OnDemandGpu": "prime_train.models.capacity",
+    "OnDemandAccessError": "prime_train.errors",
     "PaymentRequiredError": "prime_core.errors",
+    "PreparedRun": "prime_train.models.run_dispatch",
     "PrimeError": "prime_core.errors",
     "PublishError": "prime_train.errors",
     "PublishedEnvironment": "prime_train.models.environments",
@@ -172,8 +191,18 @@ _EXPORTS = {
     "RLConfig": "prime_train.configs.sections.rl",
     "RateLimitError": "prime_core.errors",
     "ResolvedEnvironment": "prime_train.models.environments",
+    "Run": "prime_train.models.runs",
+    "RunEndedError": "prime_train.errors",
+    "RunError": "prime_train.errors",
     "RunEstimate": "prime_train.configs.estimates",
+    "RunFailedError": "prime_train.errors",
+    "RunKind": "prime_train.models.runs",
+    "RunPage": "prime_train.models.runs",
+    "RunRuntime": "prime_train.models.run_dispatch",
     "RunSecrets": "prime_train.configs.secrets",
+    "RunState": "prime_train.models.runs",
+    "RunStatus": "prime_train.models.runs",
+    "RunTimeoutError": "prime_train.errors",
     "SFTConfig": "prime_train.configs.sections.sft",
     "SamplePage": "prime_train.models.evaluations",
     "ServerError": "prime_core.errors",
@@ -185,6 +214,7 @@ _EXPORTS = {
     "UnsafeArchiveError": "prime_core.errors",
     "UpdatedEvaluation": "prime_train.models.evaluations",
     "ValidationError": "prime_core.errors",
+    "VolumeBusyError": "prime_train.errors",
     "VolumePrice": "prime_train.configs.sizes",
     "build_payload_from_toml": "prime_train.configs.payload",
     "build_request": "prime_train.configs.payload",

@@ -279,12 +279,11 @@ class PlatformCore:
             self._storage,
             self.user_id,
             self.account.people.lab.id,
-            self.rentals.wallets,
+            self.rentals,
             settings.rollout_time,
             settings.training,
             self.ledger.runs,
         )
-        self.rentals.runs.title = self.recording.runs.title
         self.sandboxes = SandboxRegistry(
             self._host,
             self.limits,
@@ -363,22 +362,18 @@ class PlatformCore:
         """End every sandbox and forget all but the API key and the time."""
         ended = self.sandboxes.clear()
         self.volumes.clear()
-        checkpoints, images = self.checkpoints, self.images
+        checkpoints, images, recording = self.checkpoints, self.images, self.recording
         self.faults.clear()
         self._host.builds.clear()
         self.lans.clear()
         self.rentals.clear()
-        recording = self.recording
         recording.clear()
         self.slurm.clear()
         self._storage.clear()
         self._begin()
+        await recording.close()
         await asyncio.gather(
-            checkpoints.clear(),
-            images.clear(),
-            self.traces.clear(),
-            recording.close(),
-            self._gone(ended),
+            checkpoints.clear(), images.clear(), self.traces.clear(), self._gone(ended)
         )
 
     def name_sandboxes(self, ids: Sequence[str]) -> None:

@@ -57,9 +57,9 @@ class Ledger:
 
     Of sandboxes, pods, disks and hosted runs, `live` are those in no final state, `peak` the most
     of them at once, `deleted` those ended by a delete call. `creates_per_key` says how many
-    sandboxes each idempotency key made: 1 when all is well. `requests` counts arrivals per operation, `responses`
-    statuses sent. `inference` says how many calls of models are under way, were so at once, and
-    ended before their answers did, and what each account has used.
+    sandboxes each idempotency key made: 1 when all is well. `requests` counts arrivals per
+    operation, `responses` statuses sent. `inference` says how many calls of models are under way,
+    were so at once, and ended before their answers did, and what each account has used.
     """
 
     def __init__(self) -> None:

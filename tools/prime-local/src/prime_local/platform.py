@@ -11,7 +11,6 @@ from typing import Any
 
 from prime_local.assumptions import Assumptions
 from prime_local.billing.amounts import read_usd
-from prime_local.billing.runs import RunTokens
 from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore, Settings
 from prime_local.errors import ContractViolation
@@ -21,10 +20,11 @@ from prime_local.networks.public import PublicPorts
 from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
+from prime_local.training.controls import TrainingControls
 from prime_local.training.runs.registry import RunPace
 
 
-class LocalPlatform:
+class LocalPlatform(TrainingControls):
     """A local platform as an async context manager: real HTTP on a loopback port.
 
     Args:
@@ -296,65 +296,6 @@ class LocalPlatform:
         """
         self._core.rentals.wallets.set_balance(team_id, read_usd("balance", usd))
 
-    def set_training_pace(self, **times: float) -> None:
-        """Say how fast hosted runs are that are dispatched from now on; other times stay.
-
-        Args:
-            times: `step_time` and `setup_time`, in seconds on the platform clock, as
-                `training_step_time` and `training_setup_time` above.
-
-        Raises:
-            ValueError: there is no such time, or it has no such value.
-        """
-        runs = self._core.recording.runs
-        runs.pace = runs.pace.changed(times)
-
-    def fail_run(self, run_id: str, reason: str) -> None:
-        """Let a hosted run fail; a fault rule's `fails` does it from the create on.
-
-        Args:
-            run_id: a run that goes on.
-            reason: what the platform says of it.
-
-        Raises:
-            ValueError: no such run goes on.
-        """
-        self._core.recording.runs.fail(run_id, reason)
-
-    def set_training_access(self, **switches: bool | None) -> None:
-        """Say who may train; switches that are not named stay.
-
-        Args:
-            switches: `on_demand` and `external_runs`, as in
-                `prime_local.training.capacity.offers.TrainingAccess`.
-
-        Raises:
-            ValueError: there is no such switch, or it has no such value.
-        """
-        capacity = self._core.recording.capacity
-        capacity.access = capacity.access.changed(switches)
-
-    def set_training_capacity(
-        self,
-        gpu_type: str,
-        *,
-        free: int | None = None,
-        price: Decimal | float | str | None = None,
-        reserved: bool = False,
-    ) -> None:
-        """Change what training runs can have of a type of GPU.
-
-        Args:
-            gpu_type: the type.
-            free: GPUs that are not in use from now on; a run that needs more of them waits.
-            price: USD for one and an hour, for runs to come.
-            reserved: of those that a team has reserved, not of those on demand.
-
-        Raises:
-            ValueError: there are no such GPUs, or a number is wrong.
-        """
-        self._core.recording.capacity.change(gpu_type, free=free, price=price, reserved=reserved)
-
     def inference_calls(self) -> list[JsonObject]:
         """Return the last 10,000 calls of models that were paid for, the oldest first.
 
@@ -398,10 +339,6 @@ class LocalPlatform:
             ValueError: no such pod lives.
         """
         self._core.rentals.pods.vanish(pod_id)
-
-    def put_run(self, run_id: str, tokens: RunTokens) -> None:
-        """Note what a training run has used so far, for its usage route."""
-        self._core.rentals.runs.put(run_id, tokens)
 
     def approve_login(self, code: str) -> None:
         """Approve a login that waits, as its user does in the dashboard.

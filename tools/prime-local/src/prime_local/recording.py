@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from prime_local.billing.wallets import Wallets
 from prime_local.clock import PlatformClock
 from prime_local.environments.files import ARTIFACTS, CONTENTS
 from prime_local.environments.registry import KIND as ENVIRONMENTS
@@ -13,6 +12,7 @@ from prime_local.evaluations.registry import KIND as EVALUATIONS
 from prime_local.evaluations.registry import SAMPLES, EvaluationRegistry
 from prime_local.identifiers import Identifiers
 from prime_local.ledger import Tally
+from prime_local.rentals import Rentals
 from prime_local.storage import Objects, Storage
 from prime_local.training.capacity.offers import TrainingCapacity
 from prime_local.training.external import KIND as RUNS
@@ -37,7 +37,7 @@ class Recording:
         storage: keeps all of it.
         user_id: the only user there is.
         team_id: the team that has GPUs of its own.
-        wallets: what hosted evaluations and runs are paid from.
+        rentals: what hosted evaluations and runs are paid by.
         rollout_time: seconds that each rollout of hosted evaluations takes.
         pace: how fast hosted runs are.
         tally: counts hosted runs.
@@ -50,11 +50,12 @@ class Recording:
         storage: Storage,
         user_id: str,
         team_id: str,
-        wallets: Wallets,
+        rentals: Rentals,
         rollout_time: float,
         pace: RunPace,
         tally: Tally,
     ) -> None:
+        wallets = rentals.wallets
         self.environments = EnvironmentRegistry(clock, identifiers, storage, _USER_SLUG)
         self.evaluations = EvaluationRegistry(clock, identifiers, storage, self.environments)
         self.hosted = HostedEvaluations(clock, identifiers, self.evaluations, wallets, rollout_time)
@@ -71,6 +72,7 @@ class Recording:
             pace,
             lambda slug: bool(self.environments.ids_of(slug)),
         )
+        rentals.runs.title = self.runs.title
 
     def take_over(self, objects: Objects) -> None:
         """Take over what an earlier platform kept."""

@@ -9,6 +9,7 @@ from prime_train._async.environments import AsyncEnvironments
 from prime_train._async.evaluations import AsyncEvaluations
 from prime_train._async.external_runs import AsyncExternalRuns
 from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
+from prime_train._async.runs import AsyncRuns
 
 __all__ = ["AsyncTrainClient"]
 
@@ -29,6 +30,12 @@ class AsyncTrainClient(AsyncResourceClient):
     def __init__(self, api_key: str | None = None, *, client: AsyncAPIClient | None = None) -> None:
         super().__init__(api_key, client, USER_AGENT)
         self._hosted_evaluations = AsyncHostedEvaluations(self._client)
+        self._runs = AsyncRuns(self._client)
+
+    @property
+    def runs(self) -> AsyncRuns:
+        """Training runs."""
+        return self._runs
 
     @property
     def evaluations(self) -> AsyncEvaluations:
@@ -57,3 +64,4 @@ class AsyncTrainClient(AsyncResourceClient):
 
     def _close_schedules(self) -> None:
         self._hosted_evaluations._close_schedules()
+        self._runs._close_schedules()

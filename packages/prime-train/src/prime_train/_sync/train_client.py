@@ -12,6 +12,7 @@ from prime_train._sync.environments import Environments
 from prime_train._sync.evaluations import Evaluations
 from prime_train._sync.external_runs import ExternalRuns
 from prime_train._sync.hosted_evaluations import HostedEvaluations
+from prime_train._sync.runs import Runs
 
 __all__ = ["TrainClient"]
 
@@ -31,6 +32,11 @@ class TrainClient(ResourceClient):
 
     def __init__(self, api_key: str | None = None, *, client: APIClient | None = None) -> None:
         self._async = AsyncTrainClient(api_key, client=None if client is None else unwrap(client))
+
+    @property
+    def runs(self) -> Runs:
+        """Training runs."""
+        return Runs._wrap(self._async.runs)
 
     @property
     def evaluations(self) -> Evaluations:
