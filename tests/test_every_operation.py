@@ -123,7 +123,7 @@ async def test_an_operation_of_training_is_served_and_reached_by_a_method(
     folder = tmp_path / "folder"
     folder.mkdir()
     async with AsyncTrainClient() as client, AsyncComputeClient() as compute:
-        ground = reaching_training.Ground(client, compute, folder)
+        ground = reaching_training.Ground(client, compute, folder, platform)
         await check_reached(platform, operation_id, reach(ground))
 
 

@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import reaching_runs
+
 from prime_compute import AsyncComputeClient
+from prime_local import PlatformProcess
 from prime_train import (
     AsyncTrainClient,
     EnvironmentSecret,
@@ -34,11 +37,13 @@ class Ground:
         client: a client of the platform.
         compute: another one, of what is not training.
         folder: an empty folder of this machine.
+        platform: the platform.
     """
 
     client: AsyncTrainClient
     compute: AsyncComputeClient
     folder: Path
+    platform: PlatformProcess
 
     async def evaluation(self) -> str:
         made = await self.client.evaluations.create("reached", environments=[PUBLISHED])
@@ -250,6 +255,7 @@ async def upload_samples(ground: Ground) -> None:
 
 
 REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
+    **reaching_runs.REACH,
     "list_available_fft_models": list_models,
     "list_available_gpu_types": list_gpu_types,
     "create_external_run": lambda ground: ground.external_run(),
@@ -300,11 +306,6 @@ REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
 
 # Operations whose methods are still to be written.
 TO_COME = {
-    "create_training_run",
-    "prepare_training_run",
-    "delete_training_run",
-    "pause_training_run",
-    "resume_training_run",
     "list_volumes",
     "create_volume",
     "expand_volume",
@@ -320,11 +321,6 @@ TO_COME = {
     "list_bucket_transfers",
     "get_bucket_transfer",
     "cancel_bucket_transfer",
-    "list_training_runs",
-    "get_training_run",
-    "delete_run",
-    "stop_run",
-    "restart_run",
     "get_run_logs",
     "list_run_env_servers",
     "get_run_env_server_logs",
