@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prime_local.contract.document import JsonObject
-from prime_local.training.runs.record import Run, Status, step
+from prime_local.training.runs.record import Run, Status
 
 # A real one has 11 to 12 bytes for each parameter.
 CHECKPOINT_BYTES = 256 * 1024
@@ -46,18 +46,6 @@ def checkpoints(run: Run, now: float) -> list[Checkpoint]:
 def latest_step(run: Run, now: float) -> int:
     """Return the step that a restart goes on from: that of the newest checkpoint, or the first."""
     return max((each.step for each in checkpoints(run, now)), default=run.started_from)
-
-
-def next_save(run: Run, now: float) -> int | None:
-    """Return the next step that is going to be saved, if any is."""
-    table, done = _table(run), step(run, now)
-    if table is None:
-        return None
-    interval = table.get("interval")
-    following = None if not interval else (done // interval + 1) * interval
-    if run.max_steps is None:
-        return following
-    return run.max_steps if following is None else min(following, run.max_steps)
 
 
 def folder(run_id: str, number: int) -> str:
