@@ -125,6 +125,16 @@ async def test_s6_characters_cut_in_parts(server: RawServer, connect: Connect) -
     assert [item.model_extra for item in items] == [{"b": "é€😀"}]
 
 
+async def test_what_is_not_utf_8_is_replaced(server: RawServer, connect: Connect) -> None:
+    text = b'data: {"a":1,"b":"\xff"}\n\n' + DONE
+    items, error = await read(server, connect, text)
+    assert error is None
+    assert [item.model_extra for item in items] == [{"b": "\ufffd"}]
+    _, error = await read(server, connect, b'data: {"error":"boom \xff"}\n\n')
+    assert error is not None
+    assert "boom \ufffd" in str(error)
+
+
 async def test_s11_an_error_object_is_raised(server: RawServer, connect: Connect) -> None:
     items, error = await read(
         server, connect, b'data: {"error":{"message":"m","code":502}}\n\n', complete=True
