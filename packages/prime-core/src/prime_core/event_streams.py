@@ -41,11 +41,24 @@ class EventStream(Generic[M]):
         ended: whether the end has come; False for a stream that was left or broke.
     """
 
+    # Thousands of streams are read in turn, so that what one needs is rarely in a cache.
+    __slots__ = (
+        "_complete",
+        "_events",
+        "_parser",
+        "_received_all",
+        "_stream",
+        "_validator",
+        "ended",
+        "open",
+        "whole",
+    )
+
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
         self._stream = stream
         model.model_rebuild()  # it is built when first needed
-        # What `model_validate_json` calls, which costs a fifth of the reading by itself.
-        self._validate = model.__pydantic_validator__.validate_json
+        # What `model_validate_json` uses, which costs a fifth of the reading by itself.
+        self._validator = model.__pydantic_validator__
         self._complete = complete
         self._parser = EventParser()
         self._events: list[bytes] = []  # the next one last
@@ -152,12 +165,12 @@ class EventStream(Generic[M]):
         if type(data) is ErrorData or (b'"error"' in data and _has_error(data)):
             raise self._failed(error_in_stream(self._stream.redacted(_text(data))))
         try:
-            item = self._validate(data)
+            item = self._validator.validate_json(data)
             return item
         except InvalidData:
             text = _text(data)
         try:
-            item = self._validate(text)  # now what was not UTF-8 is
+            item = self._validator.validate_json(text)  # now what was not UTF-8 is
             return item
         except InvalidData:
             start = json.dumps(self._stream.redacted(text[:SHOWN]))
