@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from prime_train.log_windows import LogWindows, overlap
 
+# Few words, so that lines repeat, and some that come once.
+LINES = st.lists(st.sampled_from("abcc") | st.integers(0, 10**9).map(str), max_size=30)
+
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
 def test_an_overlap_is_the_longest(before: list[str], after: list[str]) -> None:
@@ -28,19 +31,64 @@ def test_windows_of_a_growing_log_lose_and_double_nothing(steps: list[int], wind
     assert merged + windows.finish() == log
 
 
-@given(st.text("ab\n", max_size=60), st.lists(st.integers(0, 60), max_size=8))
-def test_a_whole_log_that_is_cut_anywhere_comes_once(text: str, cuts: list[int]) -> None:
+@given(st.lists(st.tuples(LINES, st.integers(30, 60)), max_size=20), st.booleans())
+def test_windows_of_any_size_with_repeated_lines_lose_and_double_nothing(
+    steps: list[tuple[list[str], int]], joined: bool
+) -> None:
+    """A line of its own in each overlap is enough to find the place."""
+    log: list[str] = []
+    merged: list[str] = []
+    windows = LogWindows(depth=60)
+    for place, (lines, window) in enumerate(steps):
+        log += [*lines[:29], f"step {place}"]
+        text = "\n".join(log[-window:])
+        merged += windows.feed(text if joined else text + "\n")
+    assert merged + windows.finish() == log
+
+
+@given(st.text("ab\n", max_size=60), st.sets(st.integers(0, 60), max_size=8))
+def test_a_whole_log_that_is_cut_anywhere_comes_once(text: str, cuts: set[int]) -> None:
     windows = LogWindows()
     merged = [line for cut in sorted(cuts) for line in windows.feed(text[:cut])]
     merged += [*windows.feed(text), *windows.finish()]
     assert merged == text.removesuffix("\n").split("\n") if text else merged == []
 
 
+def test_a_last_line_comes_once_it_stands_still() -> None:
+    windows = LogWindows()
+    assert windows.feed("a\nb") == ["a"]
+    assert windows.feed("a\nb") == ["b"]
+    assert windows.feed("a\nb") == []
+    assert windows.feed("a\nb\n") == []
+    assert windows.feed("a\nb\nb") == []
+    assert windows.feed("a\nb\nb") == ["b"]
+    assert windows.feed("b\nb\nc\n") == ["c"]
+    assert windows.finish() == []
+
+
+def test_a_line_that_goes_on_after_it_came_does_not_double_the_others() -> None:
+    windows = LogWindows()
+    windows.feed("a\nb\nc")
+    assert windows.feed("a\nb\nc") == ["c"]
+    assert windows.feed("a\nb\nc and more\nd\n") == ["c and more", "d"]
+    assert windows.feed("b\nc and more\nd\ne\n") == ["e"]
+
+
 def test_windows_that_have_nothing_in_common_are_all_new() -> None:
     windows = LogWindows()
     assert windows.feed("a\nb\n") == ["a", "b"]
+    assert not windows.place("c\n").joins
     assert windows.feed("c\n") == ["c"]
+    assert windows.place("c\nd\n").joins
     assert windows.feed("") == []
+    assert windows.place("").joins
+
+
+def test_a_larger_window_finds_its_place_in_what_was_read_before_the_last() -> None:
+    windows = LogWindows(depth=4)
+    windows.feed("a\nb\nc\nd\n")
+    windows.feed("d\ne\n")
+    assert windows.feed("b\nc\nd\ne\nf\n") == ["f"]
 
 
 def test_an_overlap_takes_time_in_proportion_to_the_lines() -> None:

@@ -3,30 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-__all__ = ["LogWindows"]
+__all__ = ["LogWindows", "Placed"]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A window, and where it begins in what was read before.
+
+    Attributes:
+        lines: its lines. One that may go on is left out.
+        known: how many of them were read before.
+        joins: whether it has something in common with what was read before, or nothing was.
+        rest: a last line without its line feed.
+        settled: whether ``rest`` is the last of ``lines``, too: it has not gone on since the last
+            look.
+    """
+
+    lines: list[str]
+    known: int
+    joins: bool
+    rest: str
+    settled: bool
 
 
 class LogWindows:
     """Finds the lines that are new in each window of a growing log.
 
-    A window has no position. Where it begins is found by the longest end of the window before it
-    that it begins with; a window that has nothing in common with that one is all new. A last line
-    without its line feed is held back: it may go on.
+    A window has no position. Where it begins is found by the longest end of what was read before
+    that it begins with; a window that has nothing in common with that is all new. A last line
+    without its line feed is held back: it may go on. It comes when the next window ends with it
+    all the same.
+
+    Args:
+        depth: how many lines of what was read are kept, at least: windows of up to so many lines
+            find their place, whatever the size of the one before.
     """
 
-    def __init__(self) -> None:
-        self._window: list[str] = []
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
+        self._known: list[str] = []
+        # Whether the last of them came without its line feed, and may have gone on.
+        self._open = False
         self._rest = ""
 
-    def feed(self, text: str) -> list[str]:
-        """The whole lines of a window that were not in the one before, without line feeds."""
-        *lines, self._rest = text.split("\n")
-        if not lines:
+    def place(self, text: str) -> Placed:
+        """Finds where a window begins, without taking it for read."""
+        *lines, rest = text.split("\n")
+        if self._open and rest == self._known[-1]:
+            if overlap(self._known[:-1], lines) == len(lines):
+                whole = [*lines, rest]
+                return Placed(whole, len(whole), True, rest, True)
+        known = overlap(self._known, lines)
+        if rest and rest == self._rest and known == len(lines):
+            return Placed([*lines, rest], known, True, rest, True)
+        if not known and self._open:  # its last line has gone on
+            known = overlap(self._known[:-1], lines)
+        return Placed(lines, known, bool(known) or not (lines and self._known), rest, False)
+
+    def take(self, placed: Placed) -> list[str]:
+        """Takes a window for read: its new lines, without line feeds."""
+        self._rest = "" if placed.settled else placed.rest
+        if not placed.lines:
             return []
-        known = overlap(self._window, lines)
-        self._window = lines
-        return lines[known:]
+        known, new = placed.lines[: placed.known], placed.lines[placed.known :]
+        before = self._known if placed.joins else []
+        if self._open and known[-1:] != before[-1:]:
+            before = before[:-1]
+        self._known = (before + new)[-max(self._depth, len(placed.lines)) :]
+        self._open = placed.settled
+        return new
+
+    def feed(self, text: str) -> list[str]:
+        """The lines of a window that were not read before, without line feeds."""
+        return self.take(self.place(text))
 
     def finish(self) -> list[str]:
         """What was held back, once no more windows come."""
