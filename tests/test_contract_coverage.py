@@ -58,14 +58,6 @@ TO_COME = {
     "list_bucket_transfers",
     "get_bucket_transfer",
     "cancel_bucket_transfer",
-    "get_run_logs",
-    "list_run_env_servers",
-    "get_run_env_server_logs",
-    "get_run_metrics",
-    "get_run_samples",
-    "get_run_progress",
-    "get_run_distributions",
-    "list_run_checkpoints",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.

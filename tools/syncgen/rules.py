@@ -128,6 +128,8 @@ RULES = Rules(
         "prime_train.AsyncExternalRuns": "TrainClient.external_runs",
         "prime_train.AsyncHostedEvaluations": "TrainClient.hosted_evaluations",
         "prime_train.AsyncRunLife": "TrainClient.runs",
+        "prime_train.AsyncRunLogs": "TrainClient.runs",
+        "prime_train.AsyncRunOutputs": "TrainClient.runs",
         "prime_train.AsyncRuns": "TrainClient.runs",
         "prime_train.AsyncEnvironmentFiles": "TrainClient.environments",
         "prime_train.AsyncEnvironmentValues": "TrainClient.environments",

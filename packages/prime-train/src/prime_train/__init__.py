@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from prime_train.errors import RunFailedError as RunFailedError
     from prime_train.errors import RunTimeoutError as RunTimeoutError
     from prime_train.errors import VolumeBusyError as VolumeBusyError
+    from prime_train.log_lines import LogGap as LogGap
+    from prime_train.log_lines import parse_log_line as parse_log_line
     from prime_train.models.capacity import ModelCluster as ModelCluster
     from prime_train.models.capacity import OnDemandGpu as OnDemandGpu
     from prime_train.models.capacity import TrainableModel as TrainableModel
@@ -107,6 +109,17 @@ if TYPE_CHECKING:
     from prime_train.models.run_dispatch import DispatchedRun as DispatchedRun
     from prime_train.models.run_dispatch import PreparedRun as PreparedRun
     from prime_train.models.run_dispatch import RunRuntime as RunRuntime
+    from prime_train.models.run_logs import EnvServer as EnvServer
+    from prime_train.models.run_logs import LogLevel as LogLevel
+    from prime_train.models.run_logs import LogLine as LogLine
+    from prime_train.models.run_logs import RunComponent as RunComponent
+    from prime_train.models.run_outputs import HistogramBin as HistogramBin
+    from prime_train.models.run_outputs import RunCheckpoint as RunCheckpoint
+    from prime_train.models.run_outputs import RunCheckpointStatus as RunCheckpointStatus
+    from prime_train.models.run_outputs import RunDistribution as RunDistribution
+    from prime_train.models.run_outputs import RunProgress as RunProgress
+    from prime_train.models.run_outputs import RunSample as RunSample
+    from prime_train.models.run_outputs import RunSamplePage as RunSamplePage
     from prime_train.models.runs import FailureAnalysis as FailureAnalysis
     from prime_train.models.runs import Run as Run
     from prime_train.models.runs import RunKind as RunKind
@@ -141,6 +154,7 @@ _EXPORTS = {
     "DeletedEvaluations": "prime_train.models.evaluations",
     "DispatchKnobs": "prime_train.configs.knobs",
     "DispatchedRun": "prime_train.models.run_dispatch",
+    "EnvServer": "prime_train.models.run_logs",
     "Environment": "prime_train.models.environments",
     "EnvironmentFile": "prime_train.models.environments",
     "EnvironmentFork": "prime_train.models.environments",
@@ -170,16 +184,20 @@ _EXPORTS = {
     "FinalizedEvaluation": "prime_train.models.evaluations",
     "ForbiddenError": "prime_core.errors",
     "GpuCount": "prime_train.configs.sizing",
+    "HistogramBin": "prime_train.models.run_outputs",
     "HostedEvalConfig": "prime_train.models.hosted_evaluations",
     "HostedEvaluationError": "prime_train.errors",
     "HostedEvaluationTimeoutError": "prime_train.errors",
     "InferenceModel": "prime_train.models.hosted_evaluations",
     "InvalidConfigError": "prime_train.errors",
     "InvalidSampleError": "prime_train.errors",
+    "LogGap": "prime_train.log_lines",
+    "LogLevel": "prime_train.models.run_logs",
+    "LogLine": "prime_train.models.run_logs",
     "ModelCluster": "prime_train.models.capacity",
     "NotFoundError": "prime_core.errors",
-    "OnDemandGpu": "prime_train.models.capacity",
     "OnDemandAccessError": "prime_train.errors",
+    "OnDemandGpu": "prime_train.models.capacity",
     "PaymentRequiredError": "prime_core.errors",
     "PreparedRun": "prime_train.models.run_dispatch",
     "PrimeError": "prime_core.errors",
@@ -192,13 +210,20 @@ _EXPORTS = {
     "RateLimitError": "prime_core.errors",
     "ResolvedEnvironment": "prime_train.models.environments",
     "Run": "prime_train.models.runs",
+    "RunCheckpoint": "prime_train.models.run_outputs",
+    "RunCheckpointStatus": "prime_train.models.run_outputs",
+    "RunComponent": "prime_train.models.run_logs",
+    "RunDistribution": "prime_train.models.run_outputs",
     "RunEndedError": "prime_train.errors",
     "RunError": "prime_train.errors",
     "RunEstimate": "prime_train.configs.estimates",
     "RunFailedError": "prime_train.errors",
     "RunKind": "prime_train.models.runs",
     "RunPage": "prime_train.models.runs",
+    "RunProgress": "prime_train.models.run_outputs",
     "RunRuntime": "prime_train.models.run_dispatch",
+    "RunSample": "prime_train.models.run_outputs",
+    "RunSamplePage": "prime_train.models.run_outputs",
     "RunSecrets": "prime_train.configs.secrets",
     "RunState": "prime_train.models.runs",
     "RunStatus": "prime_train.models.runs",
@@ -221,6 +246,7 @@ _EXPORTS = {
     "checkpoint_need": "prime_train.configs.estimates",
     "estimate": "prime_train.configs.estimates",
     "load_config": "prime_train.configs.loading",
+    "parse_log_line": "prime_train.log_lines",
     "read_secrets": "prime_train.configs.secrets",
     "volume_price": "prime_train.configs.sizes",
 }

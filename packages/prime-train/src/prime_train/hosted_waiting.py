@@ -1,4 +1,4 @@
-"""Waiting for hosted evaluations, and reading what they log meanwhile."""
+"""Waiting for hosted evaluations, and following what they log meanwhile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from prime_train.errors import HostedEvaluationError, HostedEvaluationTimeoutErr
 from prime_train.models.evaluations import FINAL_EVALUATION_STATUSES, Evaluation, EvaluationStatus
 
 __all__ = [
-    "LOG_PAUSE",
-    "START_PAUSE",
-    "THROTTLED_PAUSES",
     "check_complete",
     "is_transient",
     "late",
@@ -20,11 +17,6 @@ __all__ = [
     "wait_until_over",
 ]
 
-# Seconds between two looks at the log: before it starts, and then.
-START_PAUSE = 10.0
-LOG_PAUSE = 5.0
-# After so many failures in a row.
-THROTTLED_PAUSES = (10.0, 10.0, 30.0)
 # Texts that stand in the place of a log that there is not.
 _NO_LOGS = (
     "Waiting for container to start...",

@@ -51,10 +51,13 @@ class LogWindows:
     def place(self, text: str) -> Placed:
         """Finds where a window begins, without taking it for read."""
         *lines, rest = text.split("\n")
-        if self._open and rest == self._known[-1]:
-            if overlap(self._known[:-1], lines) == len(lines):
-                whole = [*lines, rest]
-                return Placed(whole, len(whole), True, rest, True)
+        if (
+            self._open
+            and rest == self._known[-1]
+            and overlap(self._known[:-1], lines) == len(lines)
+        ):
+            whole = [*lines, rest]
+            return Placed(whole, len(whole), joins=True, rest=rest, settled=True)
         known = overlap(self._known, lines)
         if rest and rest == self._rest and known == len(lines):
             return Placed([*lines, rest], known, True, rest, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 
@@ -10,22 +9,19 @@ from prime_core._async.api_client import AsyncAPIClient
 from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_ids, check_seconds
 from prime_core.creation import create_unkeyed
-from prime_core.errors import APIError, ConflictError, NotFoundError
+from prime_core.errors import ConflictError, NotFoundError
 from prime_core.marks import carries, marked, new_mark
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_train.hosted_waiting import (
-    LOG_PAUSE,
-    START_PAUSE,
-    THROTTLED_PAUSES,
     check_complete,
     is_transient,
     late,
     log_text,
     wait_until_over,
 )
-from prime_train.log_windows import LogWindows
+from prime_train.log_following import LogSource, Phase, follow_log
 from prime_train.models.evaluations import (
     FINAL_EVALUATION_STATUSES,
     Evaluation,
@@ -228,30 +224,24 @@ class AsyncHostedEvaluations(AsyncResource):
             APIError: any other failure.
         """
         check_id("evaluation_id", evaluation_id)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + check_seconds("timeout", timeout)
-        windows = LogWindows()
-        troubles, status = 0, None
-        while True:
-            try:
-                # The state first: what is logged before the end is read after it is seen.
-                status = (await self._read(evaluation_id)).status
-                for line in windows.feed(await self.get_logs(evaluation_id)):
-                    yield line
-                if status in FINAL_EVALUATION_STATUSES:
-                    break
-                troubles = 0
-            except APIError as error:
-                if not is_transient(error):
-                    raise
-                troubles += 1
-            pause = START_PAUSE if status == EvaluationStatus.PENDING else LOG_PAUSE
-            if troubles:
-                pause = THROTTLED_PAUSES[min(troubles, len(THROTTLED_PAUSES)) - 1]
-            if loop.time() + pause > deadline:
-                raise late(evaluation_id, status)
-            await asyncio.sleep(pause)
-        for line in windows.finish():
+        check_seconds("timeout", timeout)
+        status: str | None = None
+
+        async def phase() -> Phase:
+            nonlocal status
+            status = (await self._read(evaluation_id)).status
+            if status in FINAL_EVALUATION_STATUSES:
+                return Phase.OVER
+            return Phase.WAITING if status == EvaluationStatus.PENDING else Phase.RUNNING
+
+        source = LogSource(
+            phase=phase,
+            read=lambda lines: self.get_logs(evaluation_id),
+            is_absent=lambda error: False,
+            late=lambda: late(evaluation_id, status),
+            whole=True,
+        )
+        async for line in follow_log(source, timeout):
             yield line
 
     async def wait(self, evaluation_id: str, *, timeout: float = 24 * 3600) -> Evaluation:

@@ -6,12 +6,12 @@ import builtins
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from prime_core._async.api_client import AsyncAPIClient
-from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_seconds
 from prime_core.errors import APIError, ConfigurationError, ConflictError
 from prime_core.pagination import Page, iterate_pages
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
+from prime_train._async.run_outputs import AsyncRunOutputs
 from prime_train.hosted_waiting import is_transient
 from prime_train.models.runs import (
     FINAL_RUN_STATUSES,
@@ -39,7 +39,7 @@ PAGE = 100
 PAUSES = frozenset({RunStatus.PAUSING, RunStatus.PAUSED})
 
 
-class AsyncRunLife(AsyncResource):
+class AsyncRunLife(AsyncRunOutputs):
     """What can be done with runs that were dispatched. Made by `AsyncTrainClient.runs`.
 
     Args:

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from prime_core._sync.resource import Resource
 from prime_core.sync import iterate
 from prime_core.sync import run as run_sync
 from prime_train._async.run_life import AsyncRunLife
+from prime_train._sync.run_outputs import RunOutputs
 from prime_train.models.runs import Run, RunPage, RunState, RunStatus
 
 __all__ = ["RunLife"]
 
 
-class RunLife(Resource):
+class RunLife(RunOutputs):
     """What can be done with runs that were dispatched. Made by `TrainClient.runs`.
 
     Args:
