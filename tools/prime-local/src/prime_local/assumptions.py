@@ -58,6 +58,8 @@ class Assumptions:
         binary_file: what a read makes of bytes that are no UTF-8 text: U+FFFD, or an error.
         search_budget: how many characters the pages of one trace search may read together.
         search_page: how many one page reads before it ends, whatever it has found.
+        log_window: how much of a run's log a read without filters brings: what it asks for, or
+            200 lines at most.
 
     Raises:
         ValueError: a value that is not one of the answers.
@@ -100,6 +102,7 @@ class Assumptions:
     binary_file: Literal["replaced", "refused"] = "replaced"
     search_budget: int = 256 * 1024 * 1024
     search_page: int = 32 * 1024 * 1024
+    log_window: Literal["asked", "narrow"] = "asked"
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():

@@ -17,6 +17,7 @@ from prime_local.faults import FaultRule, read_rules
 from prime_local.inference.upstream import KEY_VARIABLE
 from prime_local.platform import LocalPlatform
 from prime_local.sandboxes.isolation.base import IsolationError
+from prime_local.training.runs.record import LOG_LINES
 
 logger = logging.getLogger("prime_local")
 
@@ -82,6 +83,7 @@ def _platform(options: argparse.Namespace) -> LocalPlatform:
         rollout_time=options.rollout_time,
         training_step_time=options.training_step_time,
         training_setup_time=options.training_setup_time,
+        training_log_lines=options.training_log_lines,
         trace_index_delay=options.trace_index_delay,
         provisioning_time=options.provisioning_time,
         provisioning_reads=options.provisioning_reads,
@@ -147,6 +149,13 @@ def _settings() -> argparse.ArgumentParser:
         default=0,
         metavar="COUNT",
         help="how often a pod or a disk must be read for each step, in place of the time",
+    )
+    settings.add_argument(
+        "--training-log-lines",
+        type=int,
+        default=LOG_LINES,
+        metavar="COUNT",
+        help="how many lines each component of a hosted run logs in a step",
     )
     settings.add_argument(
         "--balance", default="1000", metavar="USD", help="what each wallet begins with"

@@ -21,6 +21,7 @@ from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 from prime_local.training.controls import TrainingControls
+from prime_local.training.runs.record import LOG_LINES
 from prime_local.training.runs.registry import RunPace
 
 
@@ -45,6 +46,7 @@ class LocalPlatform(TrainingControls):
             0.
         training_setup_time: seconds on the platform clock that a hosted run is in each state before
             RUNNING, and that its stop takes.
+        training_log_lines: how many lines each component of a hosted run logs in a step.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
@@ -96,6 +98,7 @@ class LocalPlatform(TrainingControls):
         rollout_time: float = 0.0,
         training_step_time: float = 1.0,
         training_setup_time: float = 0.0,
+        training_log_lines: int = LOG_LINES,
         trace_index_delay: float = 0.0,
         provisioning_time: float = 0.0,
         provisioning_reads: int = 0,
@@ -125,7 +128,7 @@ class LocalPlatform(TrainingControls):
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
             rollout_time=rollout_time,
-            training=RunPace(training_step_time, training_setup_time),
+            training=RunPace(training_step_time, training_setup_time, training_log_lines),
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
                 provisioning_time, provisioning_reads, detach_time, read_usd("balance", balance)

@@ -46,6 +46,7 @@ from prime_local.traces import routes as trace_routes
 from prime_local.training import routes as training_routes
 from prime_local.training import sample_store
 from prime_local.training.capacity import routes as capacity_routes
+from prime_local.training.outputs import routes as output_routes
 from prime_local.training.runs import routes as run_routes
 
 logger = logging.getLogger("prime_local")
@@ -101,6 +102,7 @@ class PlatformServer:
             **evaluation_routes.HANDLERS,
             **capacity_routes.HANDLERS,
             **run_routes.HANDLERS,
+            **output_routes.HANDLERS,
             **training_routes.HANDLERS,
             **self._ssh.handlers,
         }

@@ -16,7 +16,7 @@ class TrainingControls:
         raise NotImplementedError
 
     def set_training_pace(self, **times: float) -> None:
-        """Say how fast hosted runs are that are dispatched from now on; other times stay.
+        """Say how fast hosted runs are that are dispatched from now on; what is not said stays.
 
         Args:
             times: `step_time` and `setup_time`, in seconds on the platform clock, as

@@ -54,17 +54,6 @@ async def confirm_external_run_samples(call: Call) -> Reply:
     return Reply({})
 
 
-async def get_run_metrics(call: Call) -> Reply:
-    first, last = call.parameters.get("min_step"), call.parameters.get("max_step")
-    rows = [
-        row
-        for row in call.core.recording.external_runs.metrics(_run(call))
-        if (first is None or row.get("step", first - 1) >= first)
-        and (last is None or row.get("step", last + 1) <= last)
-    ]
-    return Reply({"metrics": rows[: call.parameters.get("limit")]})
-
-
 HANDLERS: dict[str, Handler] = {
     handler.__name__: handler
     for handler in (
@@ -74,7 +63,6 @@ HANDLERS: dict[str, Handler] = {
         log_external_run_metrics,
         presign_external_run_samples,
         confirm_external_run_samples,
-        get_run_metrics,
     )
 }
 

@@ -12,6 +12,7 @@ from prime_local.contract.document import JsonObject
 from prime_local.sandboxes.record import Owner
 
 KIND = "DEDICATED_FULL_FT"
+LOG_LINES = 12
 # Lest a step that ends just now is counted as not done: times are sums of floats.
 _ROUNDING = 1e-6
 
@@ -89,6 +90,7 @@ class Run:
         volume: the volume that it mounts.
         step_seconds: how long a step takes.
         setup_seconds: how long it is in each state before it trains, and how long its stop takes.
+        log_lines: how many lines each of its components logs in a step.
         started_from: steps that were done when it began; 0 unless it goes on with another run.
         resumed_from: the run that it goes on with.
         timeline: every state that it came into, the oldest first; never empty.
@@ -116,6 +118,7 @@ class Run:
     volume: str | None
     step_seconds: float
     setup_seconds: float
+    log_lines: int = LOG_LINES
     started_from: int = 0
     resumed_from: str | None = None
     timeline: list[Moment] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ from prime_local.training.capacity.offers import TrainingCapacity
 from prime_local.training.runs.admission import Plan, can_pause, check_secrets, examine
 from prime_local.training.runs.checkpoints import latest_step
 from prime_local.training.runs.conductor import NO_FUNDS, RunConductor
-from prime_local.training.runs.record import Run, Status
+from prime_local.training.runs.record import LOG_LINES, Run, Status
 from prime_local.training.runs.seams import Volumes
 
 MAX_QUEUED = 10
@@ -26,11 +26,12 @@ _DEFAULT_IMAGE = "main"
 
 @dataclass(frozen=True)
 class RunPace:
-    """How fast runs are, from their dispatch on.
+    """How fast runs are, and how much they log, from their dispatch on.
 
     Args:
         step_time: seconds on the platform clock for each step of training, above 0.
         setup_time: seconds for each state before RUNNING, and for a stop, at least 0.
+        log_lines: how many lines each component logs in a step, at least 1.
 
     Raises:
         ValueError: it is not.
@@ -38,6 +39,7 @@ class RunPace:
 
     step_time: float = 1.0
     setup_time: float = 0.0
+    log_lines: int = LOG_LINES
 
     def __post_init__(self) -> None:
         for name, least in (("step_time", "above"), ("setup_time", "at least")):
@@ -46,6 +48,8 @@ class RunPace:
                 raise ValueError(f"{name} is a number of seconds")
             if not 0 <= value < math.inf or (least == "above" and not value):
                 raise ValueError(f"{name} is {least} 0")
+        if type(self.log_lines) is not int or self.log_lines < 1:
+            raise ValueError("log_lines is a whole number of at least 1")
 
     def changed(self, changes: Mapping[str, Any]) -> RunPace:
         """Return this with changes.
@@ -53,9 +57,10 @@ class RunPace:
         Raises:
             ValueError: there is no such time, or it has no such value.
         """
-        unknown = [name for name in changes if name not in ("step_time", "setup_time")]
+        known = [field.name for field in fields(self)]
+        unknown = [name for name in changes if name not in known]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of step_time, setup_time")
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}")
         return replace(self, **changes)
 
 
@@ -302,6 +307,7 @@ class RunRegistry:
             volume=volume,
             step_seconds=self.pace.step_time,
             setup_seconds=self.pace.setup_time,
+            log_lines=self.pace.log_lines,
         )
 
     def _place_or_queue(self, run: Run) -> bool:
