@@ -100,7 +100,10 @@ class _Follower:
         self._read_at: float | None = None
         self._grown_at: float | None = None
         self._began = False
+        # The size of the last window, and how many lines came since the first, and that when.
         self._last_size = 0
+        self._came = 0
+        self._first_at = 0.0
         self._looked_at = 0.0
 
     async def look(self) -> list[str]:
@@ -140,7 +143,7 @@ class _Follower:
         asked = self._pace.lines if self._began else MOST_LINES
         try:
             placed = self.windows.place(await self._source.read(asked))
-            if not placed.joins and asked < MOST_LINES:
+            if not placed.sure and placed.size >= asked < MOST_LINES:
                 asked = MOST_LINES
                 placed = self.windows.place(await self._source.read(asked))
         except NotFoundError as error:
@@ -157,20 +160,25 @@ class _Follower:
             if self._absences >= START_LOOKS:
                 raise error
         if self._phase is Phase.OVER and self._began:
-            return [LogGap("The log went away: lines may be missing after the last one here.")]
+            gap = LogGap("The log went away: lines may be missing here, at its end.")
+            return [*self.windows.finish(), gap]
         if self._read_at is None:
             self._read_at = self._looked_at
         return []
 
     def _told(self, placed: Placed, asked: int) -> list[str]:
         """Takes what was read, and learns from it how fast lines come."""
-        size, before = len(placed.lines), self._read_at
+        size, before = placed.size, self._read_at
         gap = self._gap(placed, size, asked)
+        told = [*self.windows.finish(), LogGap(gap)] if gap else []
         new = self.windows.take(placed)
         if before is None:
+            self._first_at = self._looked_at
             if self._source.newest is not None:
-                new = new[-self._source.newest :]
+                newest = self._source.newest - self.windows.holds_back
+                new = new[max(0, len(new) - newest) :]
         else:
+            self._came += len(new)
             self._pace.grown(len(new), self._looked_at - before)
         if gap:
             self._pace.surprised()
@@ -178,18 +186,18 @@ class _Follower:
         self._read_at = self._looked_at
         if new:
             self._grown_at, self._began = self._looked_at, True
-        return [LogGap(gap), *new] if gap else new
+        return [*told, *new]
 
     def _gap(self, placed: Placed, size: int, asked: int) -> str:
         """Why lines may be missing before a window; empty where none are."""
         if self._source.whole or self._read_at is None or not size:
             return ""
         full = size >= min(asked, self._pace.capacity) or (self._began and size == self._last_size)
-        if self._began and placed.joins:
+        if self._began and (placed.sure or placed.known == len(placed.lines)):
             return ""
         if full:
             return f"More than {size} lines came between two looks: some may be missing here."
-        if not self._began:
+        if not self._began or placed.joins:
             return ""
         # Lines are out of reach after a while. If nothing new came meanwhile, none is missing.
         quiet = self._looked_at - (self._grown_at or 0.0)
@@ -199,11 +207,13 @@ class _Follower:
         return "The log does not go on where it was: lines may be missing here."
 
     def _learn_capacity(self, size: int, asked: int, *, changed: bool) -> None:
-        """Sees that windows are smaller than asked for: they keep their size, and move on."""
+        """Sees that windows hold less than is asked for, whatever there is."""
         if self._source.whole:
             return
         if size > self._pace.capacity:
             self._pace.capacity = MOST_LINES
-        elif changed and 0 < size < asked and size == self._last_size:
-            self._pace.capacity = size
+        elif changed and 0 < size < asked:
+            lately = self._looked_at - self._first_at < self._source.window - SLACK
+            if size == self._last_size or (size < self._came and lately):
+                self._pace.capacity = size
         self._last_size = size

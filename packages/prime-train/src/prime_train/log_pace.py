@@ -19,6 +19,7 @@ SURPLUS = 4
 FEWEST_LINES = 1000
 # Lines that came fast may do so again; that is forgotten by and by.
 FADING = 0.7
+GROWTH = 1.5
 
 
 class LinePace:
@@ -32,6 +33,7 @@ class LinePace:
         # The most lines that a window can hold. Some platforms hold less than is asked for.
         self.capacity = math.inf if whole else MOST_LINES
         self._rate = 0.0
+        self._most = 0.0
         self._longest = FIRST_PAUSE
 
     @property
@@ -43,13 +45,14 @@ class LinePace:
     @property
     def lines(self) -> int:
         """How many lines to ask for."""
-        expected = math.ceil(SURPLUS * self._rate * self.interval)
-        return max(FEWEST_LINES, min(expected, MOST_LINES))
+        expected = max(self._rate * self.interval, self._most)
+        return max(FEWEST_LINES, min(math.ceil(SURPLUS * expected), MOST_LINES))
 
     def grown(self, lines: int, seconds: float) -> None:
         """Notes how many lines came, at least, since the last look."""
         self._rate = max(lines / max(seconds, 1e-3), FADING * self._rate)
-        self._longest = min(2 * self._longest, LOG_PAUSE)
+        self._most = max(lines, FADING * self._most)
+        self._longest = min(GROWTH * self._longest, LOG_PAUSE)
 
     def surprised(self) -> None:
         """Notes that lines passed by: it looks soon, as at first."""

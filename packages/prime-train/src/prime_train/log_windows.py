@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["LogWindows", "Placed"]
+
+# So many lines in common are hardly by chance, even if each of them repeats.
+LONG = 200
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,10 @@ class Placed:
     Attributes:
         lines: its lines. One that may go on is left out.
         known: how many of them were read before.
-        joins: whether it has something in common with what was read before, or nothing was.
+        joins: whether it has something in common with what was read before, or goes on with the
+            line that was held back, or nothing was read before.
+        sure: whether that is beyond doubt: what they have in common holds a line that came only
+            once, or is long. Lines that repeat are found at wrong places, too.
         rest: a last line without its line feed.
         settled: whether ``rest`` is the last of ``lines``, too: it has not gone on since the last
             look.
@@ -24,8 +31,14 @@ class Placed:
     lines: list[str]
     known: int
     joins: bool
+    sure: bool
     rest: str
     settled: bool
+
+    @property
+    def size(self) -> int:
+        """How many lines the window has, with one that may go on."""
+        return len(self.lines) + bool(self.rest and not self.settled)
 
 
 class LogWindows:
@@ -56,14 +69,29 @@ class LogWindows:
             and rest == self._known[-1]
             and overlap(self._known[:-1], lines) == len(lines)
         ):
-            whole = [*lines, rest]
-            return Placed(whole, len(whole), joins=True, rest=rest, settled=True)
+            return self._settled([*lines, rest], len(lines) + 1)
         known = overlap(self._known, lines)
         if rest and rest == self._rest and known == len(lines):
-            return Placed([*lines, rest], known, True, rest, True)
+            return self._settled([*lines, rest], known)
         if not known and self._open:  # its last line has gone on
             known = overlap(self._known[:-1], lines)
-        return Placed(lines, known, bool(known) or not (lines and self._known), rest, False)
+        if not lines or not self._known:
+            return Placed(lines, known, joins=True, sure=True, rest=rest, settled=False)
+        common = lines[:known] or ([self._rest] if lines[0] == self._rest else [])
+        return Placed(
+            lines, known, joins=bool(common), sure=self._tells(common), rest=rest, settled=False
+        )
+
+    @staticmethod
+    def _settled(lines: list[str], known: int) -> Placed:
+        return Placed(lines, known, joins=True, sure=True, rest=lines[-1], settled=True)
+
+    def _tells(self, common: Sequence[str]) -> bool:
+        """Whether lines that two windows have in common tell their place."""
+        if len(common) >= LONG:
+            return True
+        counts = Counter(self._known)
+        return any(counts[line] <= 1 for line in common)
 
     def take(self, placed: Placed) -> list[str]:
         """Takes a window for read: its new lines, without line feeds."""
@@ -81,6 +109,11 @@ class LogWindows:
     def feed(self, text: str) -> list[str]:
         """The lines of a window that were not read before, without line feeds."""
         return self.take(self.place(text))
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a last line is held back."""
+        return bool(self._rest)
 
     def finish(self) -> list[str]:
         """What was held back, once no more windows come."""

@@ -10,6 +10,7 @@ from prime_local.training.outputs.components import Component
 from prime_local.training.runs.record import Run, Status
 from prime_local.training.runs.wire import date
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _BAR = 20
 _SERVERS = 7
 
@@ -115,4 +116,4 @@ def _bar(done: int, whole: int) -> str:
 
 def _json(at: float, level: str, message: str, **more: str) -> Line:
     fields = {"timestamp": date(at), "level": level, "message": message, **more}
-    return Line(level, json.dumps(fields, separators=(",", ":")))
+    return Line(level, _encode(fields))
