@@ -19,11 +19,11 @@ class TrainingControls:
         """Say how fast hosted runs are that are dispatched from now on; what is not said stays.
 
         Args:
-            times: `step_time` and `setup_time`, in seconds on the platform clock, as
-                `training_step_time` and `training_setup_time` above.
+            times: `step_time` and `setup_time`, in seconds on the platform clock, and `log_lines`,
+                as `training_step_time`, `training_setup_time` and `training_log_lines` above.
 
         Raises:
-            ValueError: there is no such time, or it has no such value.
+            ValueError: there is no such figure, or it has no such value.
         """
         runs = self._core.recording.runs
         runs.pace = runs.pace.changed(times)
