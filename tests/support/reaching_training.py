@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import reaching_run_outputs
 import reaching_runs
 
 from prime_compute import AsyncComputeClient
@@ -256,6 +257,7 @@ async def upload_samples(ground: Ground) -> None:
 
 REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
     **reaching_runs.REACH,
+    **reaching_run_outputs.REACH,
     "list_available_fft_models": list_models,
     "list_available_gpu_types": list_gpu_types,
     "create_external_run": lambda ground: ground.external_run(),
@@ -321,12 +323,4 @@ TO_COME = {
     "list_bucket_transfers",
     "get_bucket_transfer",
     "cancel_bucket_transfer",
-    "get_run_logs",
-    "list_run_env_servers",
-    "get_run_env_server_logs",
-    "get_run_metrics",
-    "get_run_samples",
-    "get_run_progress",
-    "get_run_distributions",
-    "list_run_checkpoints",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pydantic import ValidationError as InvalidData
+from typing_extensions import Self
 
 from prime_train.models.run_logs import LogLevel, LogLine
 
@@ -22,9 +23,15 @@ class LogGap(str):
 
     More than 5000 lines came between two looks, or the log was gone. It is a text like any other
     line, and a warning to `parse_log_line`.
+
+    Args:
+        reason: why.
     """
 
     __slots__ = ()
+
+    def __new__(cls, reason: str) -> Self:
+        return super().__new__(cls, reason)
 
 
 def parse_log_line(line: str) -> LogLine:
