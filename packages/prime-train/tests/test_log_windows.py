@@ -91,6 +91,25 @@ def test_a_larger_window_finds_its_place_in_what_was_read_before_the_last() -> N
     assert windows.feed("b\nc\nd\ne\nf\n") == ["f"]
 
 
+def test_lines_that_repeat_do_not_tell_a_place() -> None:
+    windows = LogWindows(depth=9)
+    windows.feed("a\nwait\nwait\nb\nwait\n")
+    lost = windows.place("wait\nc\n")  # of another place, as far as anybody knows
+    assert (lost.known, lost.joins, lost.sure) == (1, True, False)
+    found = windows.place("b\nwait\nc\n")
+    assert (found.known, found.joins, found.sure) == (2, True, True)
+    apart = windows.place("d\nwait\n")
+    assert (apart.known, apart.joins, apart.sure) == (0, False, False)
+
+
+def test_a_window_may_begin_with_the_line_that_was_held_back() -> None:
+    windows = LogWindows()
+    assert windows.feed("a\nb") == ["a"]
+    placed = windows.place("b\nc\n")
+    assert (placed.known, placed.joins, placed.sure) == (0, True, True)
+    assert windows.take(placed) == ["b", "c"]
+
+
 def test_an_overlap_takes_time_in_proportion_to_the_lines() -> None:
     before = ["same"] * 200_000
     started = time.process_time()

@@ -186,7 +186,7 @@ class AsyncRunOutputs(AsyncRunLogs):
 
 def _status(value: str) -> str:
     try:
-        return str(RunCheckpointStatus(value.upper()))
+        return str(RunCheckpointStatus(str(value).upper()))
     except ValueError:
         known = ", ".join(RunCheckpointStatus)
         raise ValueError(f"status_filter is one of {known}, not {value!r}") from None
