@@ -245,6 +245,7 @@ async def test_pauses_after_429s_grow(slow: LocalPlatform, monkeypatch: pytest.M
             await slow.advance(200)
 
     monkeypatch.setattr("prime_train.log_following.asyncio.sleep", sleep)
+    monkeypatch.setattr("prime_train.log_pace.LOG_PAUSE", 0.05)
     async with (
         AsyncAPIClient(max_throttle_wait=0.001) as connections,
         AsyncTrainClient(client=connections) as client,
@@ -283,8 +284,9 @@ async def test_where_lines_were_lost_a_gap_says_so_and_none_is_doubled(
 async def test_looks_come_as_often_as_the_lines_demand(
     start_platform: StartPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5,000 lines a second of real time; a look every five seconds would miss most of them."""
+    """5,000 lines a second of real time: looks at the longest interval would miss a third."""
     monkeypatch.setattr("prime_train.log_pace.FIRST_PAUSE", 0.2)
+    monkeypatch.setattr("prime_train.log_pace.LOG_PAUSE", 1.5)
     await start_platform(training_step_time=0.5, training_log_lines=2500)
     async with AsyncTrainClient() as client:
         run_id = await dispatched(client, max_steps=6)
