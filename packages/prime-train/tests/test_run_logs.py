@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 DISPATCHES = "/training/runs"
+REPEATED = "Waiting for rollouts"
 
 
 async def dispatched(client: AsyncTrainClient, max_steps: int = 10) -> str:
@@ -281,6 +282,31 @@ async def test_where_lines_were_lost_a_gap_says_so_and_none_is_doubled(
     assert "Training finished" in lines[-1]
 
 
+@pytest.mark.usefixtures("quick_polls")
+async def test_a_window_that_seems_to_go_on_with_a_repeated_line_is_read_again_larger(
+    start_platform: StartPlatform,
+) -> None:
+    """What was read ends with the line that the next window, which is of later, begins with."""
+    platform = await start_platform(training_step_time=40_000, training_log_lines=4000)
+    async with AsyncTrainClient() as client:
+        run_id = await dispatched(client, max_steps=3)
+        await platform.advance(8065)
+        follow = client.runs.follow_logs(run_id, tail_lines=5000, since_seconds=86400)
+        lines = await some_of(follow, 3 + 805)
+        assert lines[-1] == REPEATED
+        await platform.advance(11_970)
+        whole = (await client.runs.get_logs(run_id, 5000, since_seconds=86400)).split("\n")
+        assert whole[-1000] == REPEATED
+        lines += await some_of(follow, len(whole) - 1 - len(lines))
+        assert lines == whole[:-1]
+        # And in a window that is as large as can be, nobody knows.
+        await platform.advance(61_960)
+        lines += await some_of(follow, 5000)
+    assert [place for place, line in enumerate(lines) if isinstance(line, LogGap)] == [3 + 2003]
+    numbered = [line for line in lines if "is scored" in line]
+    assert len(set(numbered)) == len(numbered)
+
+
 async def test_looks_come_as_often_as_the_lines_demand(
     start_platform: StartPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,7 +382,7 @@ async def test_200_000_lines_are_followed_with_none_lost_and_none_doubled(
             lines += await all_of(follow)
     assert lines == whole_log(tmp_path, run_id)
     assert len(lines) == 3 + 200_000 + 1
-    assert lines.count("Waiting for rollouts") > 40_000
+    assert lines.count(REPEATED) > 40_000
 
 
 def spoil(platform: PlatformProcess) -> None:
