@@ -110,6 +110,14 @@ def test_a_window_may_begin_with_the_line_that_was_held_back() -> None:
     assert windows.take(placed) == ["b", "c"]
 
 
+def test_a_line_that_was_held_back_is_not_lost_with_what_followed_it() -> None:
+    windows = LogWindows()
+    assert windows.feed("a\nb") == ["a"]
+    assert windows.feed("") == []
+    assert windows.feed("d\ne\n") == ["b", "d", "e"]
+    assert windows.feed("d\ne\nf\n") == ["f"]
+
+
 def test_an_overlap_takes_time_in_proportion_to_the_lines() -> None:
     before = ["same"] * 200_000
     started = time.process_time()

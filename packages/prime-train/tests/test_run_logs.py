@@ -27,7 +27,6 @@ from prime_train import (
     RunTimeoutError,
     parse_log_line,
 )
-from prime_train.log_pace import LinePace
 
 if TYPE_CHECKING:
     from conftest import StartPlatform
@@ -334,18 +333,6 @@ async def test_narrow_windows_are_noticed_before_a_line_is_lost(
         lines = await all_of(client.runs.follow_logs(run_id, timeout=30))
     assert [line for line in lines if isinstance(line, LogGap)] == []
     assert len(lines) == 3 + 6 * 150 + 1
-
-
-@pytest.mark.parametrize("rate", [0.1, 10, 400, 700, 2000, 9000])
-def test_a_steady_log_is_looked_at_before_half_a_window_has_come(rate: float) -> None:
-    pace = LinePace(whole=False)
-    seconds = 0.5
-    for _ in range(20):
-        pace.grown(int(rate * seconds), seconds)
-        seconds = pace.interval
-        assert rate * seconds <= 2600
-    assert seconds == pytest.approx(min(5.0, 2500 / rate), rel=0.1)
-    assert 1000 <= pace.lines <= 5000
 
 
 async def test_200_000_lines_are_followed_with_none_lost_and_none_doubled(

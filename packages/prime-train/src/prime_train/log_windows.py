@@ -75,9 +75,11 @@ class LogWindows:
             return self._settled([*lines, rest], known)
         if not known and self._open:  # its last line has gone on
             known = overlap(self._known[:-1], lines)
-        if not lines or not self._known:
+        if not lines or not (self._known or self._rest):
             return Placed(lines, known, joins=True, sure=True, rest=rest, settled=False)
-        common = lines[:known] or ([self._rest] if lines[0] == self._rest else [])
+        common = lines[:known]
+        if self._rest and not known and lines[0].startswith(self._rest):
+            common = lines[:1]
         return Placed(
             lines, known, joins=bool(common), sure=self._tells(common), rest=rest, settled=False
         )
@@ -94,17 +96,21 @@ class LogWindows:
         return any(counts[line] <= 1 for line in common)
 
     def take(self, placed: Placed) -> list[str]:
-        """Takes a window for read: its new lines, without line feeds."""
-        self._rest = "" if placed.settled else placed.rest
+        """Takes a window for read: its new lines, without line feeds.
+
+        A line that was held back, and that the window does not go on with, comes first.
+        """
         if not placed.lines:
+            self._rest = placed.rest or self._rest
             return []
         known, new = placed.lines[: placed.known], placed.lines[placed.known :]
-        before = self._known if placed.joins else []
-        if self._open and known[-1:] != before[-1:]:
+        before = self._known if placed.joins else self.finish()
+        self._rest = "" if placed.settled else placed.rest
+        if self._open and placed.known and known[-1] != before[-1]:
             before = before[:-1]
         self._known = (before + new)[-max(self._depth, len(placed.lines)) :]
         self._open = placed.settled
-        return new
+        return new if placed.joins else before + new
 
     def feed(self, text: str) -> list[str]:
         """The lines of a window that were not read before, without line feeds."""

@@ -42,11 +42,9 @@ class LocalPlatform(TrainingControls):
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         rollout_time: seconds on the platform clock that the start of a hosted evaluation takes,
             and each of its rollouts.
-        training_step_time: seconds on the platform clock that a step of a hosted run takes, above
-            0.
-        training_setup_time: seconds on the platform clock that a hosted run is in each state before
-            RUNNING, and that its stop takes.
-        training_log_lines: how many lines each component of a hosted run logs in a step.
+        training_step_time: seconds on the platform clock for each step of a hosted run, above 0.
+        training_setup_time: likewise for each of its states before RUNNING, and for its stop.
+        training_log_lines: how many lines each of its components logs in a step.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
