@@ -71,6 +71,8 @@ def _instance(cls: type[Any]) -> Any:
         # Unchecked: what is tested is not whether the values make sense together.
         fields = {name: sample(field.annotation) for name, field in cls.model_fields.items()}
         return cls.model_construct(**fields)
+    if issubclass(cls, str):
+        return cls("text")
     if issubclass(cls, Facade):
         asynchronous = classes()[_async_twin(cls)]
         return cls._wrap(sample(asynchronous))
