@@ -148,11 +148,13 @@ async def test_a_resume_without_an_answer_is_found_and_not_sent_again(
     assert platform.ledger()["requests"]["resume_training_run"] == 1
 
 
+@pytest.mark.parametrize("answer", ["late", "lost"])
 async def test_a_cancelled_resume_is_deleted_and_nothing_else(
-    platform: LocalPlatform, client: AsyncTrainClient
+    platform: LocalPlatform, client: AsyncTrainClient, answer: str
 ) -> None:
     run_id = await paused(platform, client)
-    platform.add_faults(FaultRule("resume_training_run", delay_after=0.3))
+    reset: Any = "after_commit" if answer == "lost" else None
+    platform.add_faults(FaultRule("resume_training_run", nth=1, delay_after=0.3, reset=reset))
     resume = asyncio.ensure_future(client.runs.resume(run_id))
     await until(platform, lambda ledger: ledger["runs"]["created"] == 2)
     resume.cancel()
