@@ -34,6 +34,8 @@ from prime_local.networks.lans import LanNetworks
 from prime_local.recording import Recording
 from prime_local.refusals import Refusals
 from prime_local.rentals import Rentals, RentalSettings
+from prime_local.s3.operations import NAMES as S3_NAMES
+from prime_local.s3.service import S3Service
 from prime_local.sandboxes.images import ImageBuilds
 from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
 from prime_local.sandboxes.isolation.premises import Premises
@@ -56,6 +58,7 @@ _ARCHIVE_NAME = "checkpoints"
 _IMAGES_NAME = "images"
 _BUILDS_NAME = "builds"
 _TRACES_NAME = "traces.sqlite3"
+_S3_NAME = "s3"
 _CLOSE_SECONDS = 2.5
 
 
@@ -117,7 +120,7 @@ class PlatformCore:
         self.api_key = storage.facts.get("api_key", api_key)
         self.user_id = storage.facts.get("user_id", user_id)
         self.refusals = Refusals(self.clock, settings.assumptions)
-        self.faults = FaultRules(self.contract.operations)
+        self.faults = FaultRules([*self.contract.operations, *S3_NAMES])
         self.faults.add(faults)
         self.ssh_sessions = SshSessions(self.clock, self.identifiers)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
@@ -136,6 +139,7 @@ class PlatformCore:
         self.traces = TracesService(
             kept / _TRACES_NAME, self.clock, self.user_id, settings.trace_index_delay
         )
+        self._s3_folder = kept / _S3_NAME
         self._archive = Archive(kept / _ARCHIVE_NAME, premises.copier)
         self._image_archive = Archive(kept / _IMAGES_NAME, premises.copier)
         self._host = Host(
@@ -213,6 +217,7 @@ class PlatformCore:
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
         )
         self.recording.take_over(objects)
+        await self.s3.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -256,6 +261,9 @@ class PlatformCore:
             user_id=self.user_id,
             api_key=self.api_key,
             role=settings.assumptions.team_role,
+        )
+        self.s3 = S3Service(
+            self._s3_folder, self.clock, self.identifiers, self._storage, self.tasks
         )
         self.slurm = SlurmRegistry(
             self.clock,
@@ -364,6 +372,7 @@ class PlatformCore:
         self.rentals.clear()
         self.recording.clear()
         self.slurm.clear()
+        self.s3.store.clear()
         self._storage.clear()
         self._begin()
         await asyncio.gather(

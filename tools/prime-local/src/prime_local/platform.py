@@ -334,6 +334,17 @@ class LocalPlatform:
         """Note what a training run has used so far, for its usage route."""
         self._core.rentals.runs.put(run_id, tokens)
 
+    def add_bucket(self, name: str) -> dict[str, str]:
+        """Make a bucket of one's own beside that of the volumes, for imports and exports.
+
+        Returns its `endpoint`, an `access_key_id` and a `secret_access_key`. One that is there
+        stays, and gets another key.
+
+        Raises:
+            ValueError: the name is that of the platform's own bucket.
+        """
+        return self._core.s3.add_bucket(name, self.url)
+
     def approve_login(self, code: str) -> None:
         """Approve a login that waits, as its user does in the dashboard.
 
