@@ -49,6 +49,7 @@ from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 from prime_local.traces.service import TracesService
+from prime_local.training.volumes.registry import TrainingVolumes
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -78,6 +79,7 @@ class Settings:
     checkpoint_time: float = 0.0
     removal_time: float = 0.0
     rollout_time: float = 0.0
+    volume_time: float = 0.0
     trace_index_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None
@@ -218,6 +220,7 @@ class PlatformCore:
         )
         self.recording.take_over(objects)
         await self.s3.take_over(objects)
+        self.training_volumes.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -264,6 +267,16 @@ class PlatformCore:
         )
         self.s3 = S3Service(
             self._s3_folder, self.clock, self.identifiers, self._storage, self.tasks
+        )
+        self.training_volumes = TrainingVolumes(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            self.account,
+            self.rentals.wallets,
+            self.s3,
+            settings.volume_time,
+            self.ledger.training_volumes,
         )
         self.slurm = SlurmRegistry(
             self.clock,
@@ -372,6 +385,7 @@ class PlatformCore:
         self.rentals.clear()
         self.recording.clear()
         self.slurm.clear()
+        self.training_volumes.clear()
         self.s3.store.clear()
         self._storage.clear()
         self._begin()

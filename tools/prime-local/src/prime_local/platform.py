@@ -39,6 +39,8 @@ class LocalPlatform:
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         rollout_time: seconds on the platform clock that the start of a hosted evaluation takes,
             and each of its rollouts.
+        volume_time: seconds on the platform clock that the deletion of a training volume takes,
+            each phase of its sessions, and each state of a copy from or to a bucket.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
@@ -87,6 +89,7 @@ class LocalPlatform:
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
         rollout_time: float = 0.0,
+        volume_time: float = 0.0,
         trace_index_delay: float = 0.0,
         provisioning_time: float = 0.0,
         provisioning_reads: int = 0,
@@ -116,6 +119,7 @@ class LocalPlatform:
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
             rollout_time=rollout_time,
+            volume_time=volume_time,
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
                 provisioning_time, provisioning_reads, detach_time, read_balance(balance)

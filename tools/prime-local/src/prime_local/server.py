@@ -48,6 +48,7 @@ from prime_local.spoiling import abort, reset, send_injected, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
 from prime_local.training import routes as training_routes
+from prime_local.training.volumes import routes as volume_routes
 
 logger = logging.getLogger("prime_local")
 
@@ -102,6 +103,7 @@ class PlatformServer:
             **environment_routes.HANDLERS,
             **evaluation_routes.HANDLERS,
             **training_routes.HANDLERS,
+            **volume_routes.HANDLERS,
             **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)

@@ -16,7 +16,7 @@ from prime_local.sandboxes.record import wire_date
 from prime_local.storage import Storage
 
 KIND = "billing"
-Resource = Literal["compute", "disks", "inference"]
+Resource = Literal["compute", "disks", "inference", "training"]
 _MINUTE = 60.0
 _PER_HOUR = 60
 

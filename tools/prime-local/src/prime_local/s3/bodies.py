@@ -44,6 +44,7 @@ _ALGORITHMS: dict[str, Callable[[], _Digest]] = {
     "crc32": _Crc32,
     "sha1": hashlib.sha1,
     "sha256": hashlib.sha256,
+    "sha512": hashlib.sha512,
 }
 
 
@@ -148,14 +149,15 @@ async def _writing(blobs: Blobs) -> AsyncIterator[BlobWriter]:
 
 def _claims(request: web.Request) -> dict[str, str]:
     """Return the digests that the headers tell; empty where a trailer is going to tell it."""
-    told = {"content-md5", *(_CHECKSUM + algorithm for algorithm in _ALGORITHMS)}
-    claims = {name: request.headers[name] for name in told if name in request.headers}
+    names = [name.lower() for name in request.headers]
+    claims = {
+        name: request.headers[name]
+        for name in names
+        if name == "content-md5" or name.startswith(_CHECKSUM)
+    }
     trailer = request.headers.get("x-amz-trailer")
     if trailer is not None:
         claims[trailer.lower()] = ""
-    sent = request.headers.get("x-amz-sdk-checksum-algorithm")
-    if sent is not None:
-        new_digest(sent)
     return claims
 
 

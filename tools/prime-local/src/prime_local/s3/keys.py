@@ -118,6 +118,13 @@ class StorageKeys:
         if self._keys.pop(key_id, None) is not None:
             self._storage.save_object(KIND, key_id, None)
 
+    def revoke_all(self, bucket: str, prefix: str) -> None:
+        """End the keys that reach nothing but what has a prefix."""
+        for key in list(self._keys.values()):
+            reached = [*key.objects, *key.prefixes]
+            if key.bucket == bucket and all(each.startswith(prefix) for each in reached):
+                self.revoke(key.id)
+
     def identify(self, request: web.Request) -> StorageKey:
         """Return the key that a request is signed with.
 
