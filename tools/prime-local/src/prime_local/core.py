@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_local.account.service import Account
-from prime_local.assumptions import Assumptions
 from prime_local.availability.catalogue import Catalogue
 from prime_local.checkpoints.archive import Archive
 from prime_local.checkpoints.registry import KIND as CHECKPOINT
@@ -33,15 +30,16 @@ from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
 from prime_local.recording import Recording
 from prime_local.refusals import Refusals
-from prime_local.rentals import Rentals, RentalSettings
+from prime_local.rentals import Rentals
 from prime_local.s3.operations import NAMES as S3_NAMES
 from prime_local.s3.service import S3Service
 from prime_local.sandboxes.images import ImageBuilds
-from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
+from prime_local.sandboxes.isolation.base import Box, ModeName, Mount
 from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
+from prime_local.settings import Settings
 from prime_local.slurm.registry import KIND as SLURM
 from prime_local.slurm.registry import SlurmRegistry
 from prime_local.ssh.sessions import SshSessions
@@ -61,41 +59,6 @@ _BUILDS_NAME = "builds"
 _TRACES_NAME = "traces.sqlite3"
 _S3_NAME = "s3"
 _CLOSE_SECONDS = 2.5
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a platform behaves.
-
-    `LocalPlatform` explains each setting.
-    """
-
-    limits: bool = True
-    strict_limits: bool = False
-    start_delay: float = 0.0
-    gateway_delay: float = 0.0
-    image_build_time: float = 0.0
-    network_delay: float = 0.0
-    checkpoint_time: float = 0.0
-    removal_time: float = 0.0
-    rollout_time: float = 0.0
-    volume_time: float = 0.0
-    trace_index_delay: float = 0.0
-    seed: int | None = None
-    data_dir: Path | None = None
-    isolation: WantedMode = "process"
-    token_lifetime: float = 1800.0
-    inference_upstream: str | None = None
-    latency: float = 0.0
-    clock_skew: float = 0.0
-    noise: bool = False
-    assumptions: Assumptions = field(default_factory=Assumptions)
-    rentals: RentalSettings = field(default_factory=RentalSettings)
-    validate_responses: bool = False
-
-    def __post_init__(self) -> None:
-        if self.strict_limits and not self.limits:
-            raise ValueError("strict_limits adds to the documented limits: it needs limits")
 
 
 class PlatformCore:

@@ -12,7 +12,7 @@ from typing import Any
 from prime_local.assumptions import Assumptions
 from prime_local.billing.runs import RunTokens
 from prime_local.contract.document import JsonObject
-from prime_local.core import PlatformCore, Settings
+from prime_local.core import PlatformCore
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
@@ -20,6 +20,7 @@ from prime_local.networks.public import PublicPorts
 from prime_local.rentals import RentalSettings, read_balance
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
+from prime_local.settings import Settings
 
 
 class LocalPlatform:
