@@ -125,6 +125,21 @@ class StorageKeys:
             if key.bucket == bucket and all(each.startswith(prefix) for each in reached):
                 self.revoke(key.id)
 
+    def find(self, key_id: str, secret: str) -> StorageKey:
+        """Return the key with this id and this secret.
+
+        Raises:
+            S3Error: `InvalidAccessKeyId`, `SignatureDoesNotMatch` or `ExpiredToken`.
+        """
+        key = self._keys.get(key_id)
+        if key is None:
+            raise S3Error("InvalidAccessKeyId", "There is no such access key")
+        if not hmac.compare_digest(secret.encode(), key.secret.encode()):
+            raise S3Error("SignatureDoesNotMatch", "The secret is not that of this access key")
+        if self._expired(key):
+            raise S3Error("ExpiredToken", "The token has expired")
+        return key
+
     def identify(self, request: web.Request) -> StorageKey:
         """Return the key that a request is signed with.
 

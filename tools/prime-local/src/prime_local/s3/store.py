@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,20 @@ class ObjectStore:
         made = StoredObject(bucket, key, segments, etag, description, checksums, self.now())
         self.put(made)
         return made
+
+    def copy(self, source: StoredObject, bucket: str, key: str) -> None:
+        """Put a copy of an object elsewhere.
+
+        Raises:
+            S3Error: `NoSuchBucket` or `KeyTooLongError`.
+        """
+        segments = [(self.blobs.copy(name), size) for name, size in source.segments]
+        made = replace(source, bucket=bucket, key=key, segments=segments, modified_at=self.now())
+        try:
+            self.put(made)
+        except S3Error:
+            self.blobs.discard([name for name, _ in segments])
+            raise
 
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object; harmless when there is none.

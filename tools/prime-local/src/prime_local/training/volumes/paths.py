@@ -63,11 +63,20 @@ def destinations(path: str, entries: list[str] | None) -> list[str]:
         found = [check_part(entry) for entry in entries]
     else:
         raise PlatformError(400, "An upload to the root names its entries")
-    if any(each.partition("/")[0] == "runs" for each in found):
-        raise PlatformError(400, _READ_ONLY)
+    check_writable(found)
     if "." in found or ".." in found:
         raise PlatformError(400, "An entry is a name")
     return found
+
+
+def check_writable(paths: list[str]) -> None:
+    """Refuse to write where runs do.
+
+    Raises:
+        PlatformError: 400.
+    """
+    if any(path.partition("/")[0] == "runs" for path in paths):
+        raise PlatformError(400, _READ_ONLY)
 
 
 def reach(prefix: str, paths: list[str]) -> tuple[list[str], list[str]]:

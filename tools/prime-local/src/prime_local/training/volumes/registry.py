@@ -19,8 +19,10 @@ from prime_local.s3.records import Description, Part
 from prime_local.s3.service import VOLUMES_BUCKET, S3Service
 from prime_local.sandboxes.record import Owner, wire_date
 from prime_local.storage import Objects, Storage
+from prime_local.training.volumes.buckets import KIND as TRANSFERS
+from prime_local.training.volumes.buckets import BucketTransfers
 from prime_local.training.volumes.leases import KIND as LEASES
-from prime_local.training.volumes.leases import UploadLeases
+from prime_local.training.volumes.leases import PUT_SECONDS, UploadLeases
 from prime_local.training.volumes.record import GIB, LARGEST_GIB, TrainingVolume, gib_of
 from prime_local.training.volumes.sessions import KIND as SESSIONS
 from prime_local.training.volumes.sessions import VolumeSessions
@@ -69,6 +71,7 @@ class TrainingVolumes:
         self._volumes: dict[tuple[str | None, str], TrainingVolume] = {}
         self.leases = UploadLeases(clock, identifiers, storage, s3.keys)
         self.sessions = VolumeSessions(clock, identifiers, storage, step)
+        self.transfers = BucketTransfers(clock, identifiers, storage, s3, step)
 
     def take_over(self, objects: Objects) -> None:
         """Go on with the volumes of an earlier platform."""
@@ -80,6 +83,7 @@ class TrainingVolumes:
                 self._clock.call_later(self._step, partial(self._remove, volume))
         self.leases.take_over(objects.get(LEASES, none).values())
         self.sessions.take_over(objects.get(SESSIONS, none).values())
+        self.transfers.take_over(objects.get(TRANSFERS, none).values())
 
     def all(self, team_id: str | None) -> list[TrainingVolume]:
         """Return the volumes of a team or of the caller, oldest first."""
@@ -273,6 +277,7 @@ class TrainingVolumes:
         self._s3.keys.revoke_all(VOLUMES_BUCKET, volume.prefix)
         self._s3.store.delete_all(VOLUMES_BUCKET, volume.prefix)
         self.sessions.forget(volume.id)
+        self.transfers.forget(volume.id)
         self._storage.save_object(KIND, volume.id, None)
         self._tally.ended(deleted=True)
 
@@ -289,8 +294,8 @@ class TrainingVolumes:
 
     def _check_no_upload(self, volume: TrainingVolume) -> None:
         lease = self.leases.of(volume.id)
-        if lease is not None:
-            until = wire_date(lease.expires_at)
+        if lease is not None or self.transfers.importing(volume.id):
+            until = wire_date(self._clock.date(PUT_SECONDS) if lease is None else lease.expires_at)
             text = f"an upload to volume '{volume.name}' is in progress until {until}"
             raise PlatformError(409, f"{text}; retry after it finishes")
 

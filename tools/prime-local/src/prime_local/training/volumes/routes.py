@@ -7,7 +7,7 @@ from prime_local.errors import PlatformError
 from prime_local.s3.operations import PREFIX
 from prime_local.sandboxes.record import Owner
 from prime_local.training.volumes.leases import route_wire
-from prime_local.training.volumes.paths import clean_path, destinations
+from prime_local.training.volumes.paths import check_writable, clean_path, destinations
 from prime_local.training.volumes.record import TrainingVolume
 from prime_local.training.volumes.registry import TrainingVolumes
 
@@ -99,14 +99,47 @@ async def route_volume_transfer(call: Call) -> Reply:
             lease = volumes.leases.begin(volume, paths)
         key = volumes.leases.put_keys(lease, volume)
     await call.core.saved()
-    endpoint = str(call.request.url.origin()) + PREFIX
-    return Reply(route_wire(key, volume.prefix, endpoint, lease))
+    return Reply(route_wire(key, volume.prefix, _endpoint(call), lease))
 
 
 async def release_volume_transfer(call: Call) -> Reply:
     _volumes(call).leases.release(call.body["leaseId"], _volume(call).id)
     await call.core.saved()
     return Reply(b"", 204)
+
+
+async def create_bucket_transfer(call: Call) -> Reply:
+    volumes, volume = _volumes(call), _volume(call)
+    path = clean_path(call.body["path"], volume.prefix)
+    if call.body["direction"] == "import":
+        check_writable([path])
+        advice = "end that session first"
+        volumes.check_free(volume, "has a live read-write SSH session", advice)
+    volumes.check_there(volume)
+    asked = {**call.body, "path": path.rstrip("/")}
+    transfer = volumes.transfers.create(volume, asked, _endpoint(call))
+    wire = volumes.transfers.wire(transfer)
+    await call.core.saved()
+    return Reply(wire, 201)
+
+
+async def list_bucket_transfers(call: Call) -> Reply:
+    transfers = _volumes(call).transfers
+    found = transfers.of(_volume(call).id)
+    return Reply({"transfers": [transfers.wire(transfer) for transfer in found]})
+
+
+async def get_bucket_transfer(call: Call) -> Reply:
+    transfers = _volumes(call).transfers
+    found = transfers.get(call.parameters["transfer_id"], _volume(call).id)
+    return Reply(transfers.wire(found))
+
+
+async def cancel_bucket_transfer(call: Call) -> Reply:
+    transfers = _volumes(call).transfers
+    transfers.cancel(transfers.get(call.parameters["transfer_id"], _volume(call).id))
+    await call.core.saved()
+    return Reply({}, 202)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -123,8 +156,17 @@ HANDLERS: dict[str, Handler] = {
         stop_volume_session,
         route_volume_transfer,
         release_volume_transfer,
+        create_bucket_transfer,
+        list_bucket_transfers,
+        get_bucket_transfer,
+        cancel_bucket_transfer,
     )
 }
+
+
+def _endpoint(call: Call) -> str:
+    """Return where this caller reaches the storage."""
+    return str(call.request.url.origin()) + PREFIX
 
 
 def _volumes(call: Call) -> TrainingVolumes:
