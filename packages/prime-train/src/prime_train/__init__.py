@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from prime_train._async.environments import AsyncEnvironments as AsyncEnvironments
     from prime_train._async.evaluations import AsyncEvaluations as AsyncEvaluations
     from prime_train._async.train_client import AsyncTrainClient as AsyncTrainClient
+    from prime_train._async.volume_sessions import AsyncOpenVolumeSession as AsyncOpenVolumeSession
+    from prime_train._async.volumes import AsyncVolumes as AsyncVolumes
     from prime_train._sync.environments import Environments as Environments
     from prime_train._sync.evaluations import Evaluations as Evaluations
     from prime_train._sync.train_client import TrainClient as TrainClient
+    from prime_train._sync.volume_sessions import OpenVolumeSession as OpenVolumeSession
+    from prime_train._sync.volumes import Volumes as Volumes
     from prime_train.configs.estimates import ByteRange as ByteRange
     from prime_train.configs.estimates import CheckpointNeed as CheckpointNeed
     from prime_train.configs.estimates import RunEstimate as RunEstimate
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
     from prime_train.configs.sizes import VolumePrice as VolumePrice
     from prime_train.configs.sizes import volume_price as volume_price
     from prime_train.configs.sizing import GpuCount as GpuCount
+    from prime_train.errors import BucketTransferError as BucketTransferError
+    from prime_train.errors import BucketTransferTimeoutError as BucketTransferTimeoutError
     from prime_train.errors import ConfigIssue as ConfigIssue
     from prime_train.errors import HostedEvaluationError as HostedEvaluationError
     from prime_train.errors import HostedEvaluationTimeoutError as HostedEvaluationTimeoutError
@@ -53,6 +59,18 @@ if TYPE_CHECKING:
     from prime_train.errors import InvalidSampleError as InvalidSampleError
     from prime_train.errors import PublishError as PublishError
     from prime_train.errors import PushSamplesError as PushSamplesError
+    from prime_train.errors import VolumeBusyError as VolumeBusyError
+    from prime_train.errors import VolumeExistsError as VolumeExistsError
+    from prime_train.errors import VolumeNotReadyError as VolumeNotReadyError
+    from prime_train.errors import VolumePathError as VolumePathError
+    from prime_train.errors import VolumeSessionError as VolumeSessionError
+    from prime_train.errors import VolumeSessionTimeoutError as VolumeSessionTimeoutError
+    from prime_train.errors import VolumeSessionUnavailableError as VolumeSessionUnavailableError
+    from prime_train.errors import VolumeWaitTimeoutError as VolumeWaitTimeoutError
+    from prime_train.models.bucket_transfers import BucketCredentials as BucketCredentials
+    from prime_train.models.bucket_transfers import BucketTransfer as BucketTransfer
+    from prime_train.models.bucket_transfers import BucketTransferProgress as BucketTransferProgress
+    from prime_train.models.bucket_transfers import BucketTransferStatus as BucketTransferStatus
     from prime_train.models.dispatch import CreateRunRequest as CreateRunRequest
     from prime_train.models.environments import Environment as Environment
     from prime_train.models.environments import EnvironmentFile as EnvironmentFile
@@ -88,6 +106,13 @@ if TYPE_CHECKING:
     )
     from prime_train.models.hosted_evaluations import HostedEvalConfig as HostedEvalConfig
     from prime_train.models.hosted_evaluations import InferenceModel as InferenceModel
+    from prime_train.models.volume_sessions import VolumeSession as VolumeSession
+    from prime_train.models.volume_sessions import VolumeSessionGateway as VolumeSessionGateway
+    from prime_train.models.volume_sessions import VolumeSessionPhase as VolumeSessionPhase
+    from prime_train.models.volume_transfers import VolumeTransferRoute as VolumeTransferRoute
+    from prime_train.models.volumes import Volume as Volume
+    from prime_train.models.volumes import VolumeStatus as VolumeStatus
+    from prime_train.models.volumes import VolumeUsage as VolumeUsage
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -98,8 +123,16 @@ _EXPORTS = {
     "AsyncAPIClient": "prime_core._async.api_client",
     "AsyncEnvironments": "prime_train._async.environments",
     "AsyncEvaluations": "prime_train._async.evaluations",
+    "AsyncOpenVolumeSession": "prime_train._async.volume_sessions",
     "AsyncTrainClient": "prime_train._async.train_client",
+    "AsyncVolumes": "prime_train._async.volumes",
     "BadRequestError": "prime_core.errors",
+    "BucketCredentials": "prime_train.models.bucket_transfers",
+    "BucketTransfer": "prime_train.models.bucket_transfers",
+    "BucketTransferError": "prime_train.errors",
+    "BucketTransferProgress": "prime_train.models.bucket_transfers",
+    "BucketTransferStatus": "prime_train.models.bucket_transfers",
+    "BucketTransferTimeoutError": "prime_train.errors",
     "ByteRange": "prime_train.configs.estimates",
     "CancelledEvaluation": "prime_train.models.hosted_evaluations",
     "CheckpointNeed": "prime_train.configs.estimates",
@@ -144,6 +177,7 @@ _EXPORTS = {
     "InvalidConfigError": "prime_train.errors",
     "InvalidSampleError": "prime_train.errors",
     "NotFoundError": "prime_core.errors",
+    "OpenVolumeSession": "prime_train._sync.volume_sessions",
     "PaymentRequiredError": "prime_core.errors",
     "PrimeError": "prime_core.errors",
     "PublishError": "prime_train.errors",
@@ -165,7 +199,23 @@ _EXPORTS = {
     "UnsafeArchiveError": "prime_core.errors",
     "UpdatedEvaluation": "prime_train.models.evaluations",
     "ValidationError": "prime_core.errors",
+    "Volume": "prime_train.models.volumes",
+    "VolumeBusyError": "prime_train.errors",
+    "VolumeExistsError": "prime_train.errors",
+    "VolumeNotReadyError": "prime_train.errors",
+    "VolumePathError": "prime_train.errors",
     "VolumePrice": "prime_train.configs.sizes",
+    "VolumeSession": "prime_train.models.volume_sessions",
+    "VolumeSessionError": "prime_train.errors",
+    "VolumeSessionGateway": "prime_train.models.volume_sessions",
+    "VolumeSessionPhase": "prime_train.models.volume_sessions",
+    "VolumeSessionTimeoutError": "prime_train.errors",
+    "VolumeSessionUnavailableError": "prime_train.errors",
+    "VolumeStatus": "prime_train.models.volumes",
+    "VolumeTransferRoute": "prime_train.models.volume_transfers",
+    "VolumeUsage": "prime_train.models.volumes",
+    "VolumeWaitTimeoutError": "prime_train.errors",
+    "Volumes": "prime_train._sync.volumes",
     "build_payload_from_toml": "prime_train.configs.payload",
     "build_request": "prime_train.configs.payload",
     "checkpoint_need": "prime_train.configs.estimates",

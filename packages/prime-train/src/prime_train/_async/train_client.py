@@ -7,6 +7,7 @@ from prime_core._async.resource import AsyncResourceClient
 from prime_train._async.environments import AsyncEnvironments
 from prime_train._async.evaluations import AsyncEvaluations
 from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
+from prime_train._async.volumes import AsyncVolumes
 
 __all__ = ["AsyncTrainClient"]
 
@@ -27,6 +28,7 @@ class AsyncTrainClient(AsyncResourceClient):
     def __init__(self, api_key: str | None = None, *, client: AsyncAPIClient | None = None) -> None:
         super().__init__(api_key, client, USER_AGENT)
         self._hosted_evaluations = AsyncHostedEvaluations(self._client)
+        self._volumes = AsyncVolumes(self._client)
 
     @property
     def evaluations(self) -> AsyncEvaluations:
@@ -43,5 +45,11 @@ class AsyncTrainClient(AsyncResourceClient):
         """The environments hub."""
         return AsyncEnvironments(self._client)
 
+    @property
+    def volumes(self) -> AsyncVolumes:
+        """Volumes, and the files on them."""
+        return self._volumes
+
     def _close_schedules(self) -> None:
         self._hosted_evaluations._close_schedules()
+        self._volumes._close_schedules()

@@ -10,6 +10,7 @@ from prime_train._async.train_client import AsyncTrainClient
 from prime_train._sync.environments import Environments
 from prime_train._sync.evaluations import Evaluations
 from prime_train._sync.hosted_evaluations import HostedEvaluations
+from prime_train._sync.volumes import Volumes
 
 __all__ = ["TrainClient"]
 
@@ -44,3 +45,8 @@ class TrainClient(ResourceClient):
     def environments(self) -> Environments:
         """The environments hub."""
         return Environments._wrap(self._async.environments)
+
+    @property
+    def volumes(self) -> Volumes:
+        """Volumes, and the files on them."""
+        return Volumes._wrap(self._async.volumes)

@@ -144,7 +144,7 @@ class TrainingVolumes:
         self._save(volume)
 
     def delete(self, volume: TrainingVolume, failure: str | None) -> None:
-        """Begin to delete a volume, which is not paid for from now on.
+        """Begin to delete a volume, which is not paid for from now on; harmless when repeated.
 
         Args:
             volume: one that nobody uses.
@@ -153,6 +153,8 @@ class TrainingVolumes:
         Raises:
             PlatformError: 409.
         """
+        if volume.status == "TERMINATING":
+            return
         self._check_unused(volume)
         self._wallets.stop(volume.id)
         volume.status = "TERMINATING" if failure is None else "TOMBSTONED"
@@ -283,8 +285,6 @@ class TrainingVolumes:
 
     def _check_unused(self, volume: TrainingVolume) -> None:
         named = f"volume '{volume.name}'"
-        if volume.status == "TERMINATING":
-            raise PlatformError(409, f"{named} is being deleted")
         if volume.run_id is not None:
             raise PlatformError(409, f"{named} is mounted by 1 live run(s)")
         sessions = len(self.sessions.live(volume.id))
