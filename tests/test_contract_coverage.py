@@ -43,18 +43,6 @@ STRICTER = {"command_session_start": "unsafe"}
 UNIMPLEMENTED = {"export_traces"}
 # Rows whose methods are still to be written.
 TO_COME = {
-    "create_training_run",
-    "prepare_training_run",
-    "delete_training_run",
-    "pause_training_run",
-    "resume_training_run",
-    "list_available_fft_models",
-    "list_available_gpu_types",
-    "list_training_runs",
-    "get_training_run",
-    "delete_run",
-    "stop_run",
-    "restart_run",
     "get_run_logs",
     "list_run_env_servers",
     "get_run_env_server_logs",
@@ -63,12 +51,6 @@ TO_COME = {
     "get_run_progress",
     "get_run_distributions",
     "list_run_checkpoints",
-    "create_external_run",
-    "set_external_run_status",
-    "finalize_external_run",
-    "log_external_run_metrics",
-    "presign_external_run_samples",
-    "confirm_external_run_samples",
 }
 # The team of a bulk delete is the caller's to name, so that a scope is never widened for him;
 # that of a build is too, as the documentation has it, and an image of the platform has none.

@@ -9,17 +9,23 @@ from pathlib import Path
 import pytest
 import reaching
 import reaching_compute
+import reaching_inference
+import reaching_training
 
 from prime_compute import AsyncComputeClient
 from prime_core import AsyncLogin
+from prime_inference import AsyncInferenceClient
 from prime_local import PlatformProcess
 from prime_local.contract import load_contract
 from prime_sandboxes import AsyncImageClient, AsyncSandboxClient
+from prime_train import AsyncTrainClient
 
 # Areas whose every operation is reached.
 AREAS: dict[str, Collection[str]] = {
     "sandboxes": reaching.REACH,
     "compute": reaching_compute.REACH,
+    "inference": reaching_inference.REACH,
+    "training": reaching_training.REACH.keys() | reaching_training.TO_COME,
 }
 
 pytestmark = pytest.mark.timeout(60)
@@ -29,13 +35,14 @@ def current(area: str) -> set[str]:
     return {
         operation.id
         for operation in load_contract().operations.values()
-        if operation.area == area and operation.spec.get("x-status") != "legacy"
+        if operation.area == area and operation.spec.get("x-status") not in ("legacy", "removed")
     }
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[PlatformProcess]:
-    with PlatformProcess(["--no-limits"], isolation="auto") as platform:
+    options = ["--no-limits", "--rollout-time", "60"]
+    with PlatformProcess(options, isolation="auto") as platform:
         yield platform
 
 
@@ -97,6 +104,27 @@ async def test_an_operation_of_compute_is_served_and_reached_by_a_method(
 ) -> None:
     reach = reaching_compute.REACH[operation_id]
     await check_reached(platform, operation_id, reach(compute_ground))
+
+
+@pytest.mark.parametrize("operation_id", sorted(reaching_inference.REACH))
+async def test_an_operation_of_inference_is_served_and_reached_by_a_method(
+    operation_id: str, account: None, platform: PlatformProcess
+) -> None:
+    reach = reaching_inference.REACH[operation_id]
+    async with AsyncInferenceClient() as client:
+        await check_reached(platform, operation_id, reach(client))
+
+
+@pytest.mark.parametrize("operation_id", sorted(reaching_training.REACH))
+async def test_an_operation_of_training_is_served_and_reached_by_a_method(
+    operation_id: str, account: None, platform: PlatformProcess, tmp_path: Path
+) -> None:
+    reach = reaching_training.REACH[operation_id]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with AsyncTrainClient() as client, AsyncComputeClient() as compute:
+        ground = reaching_training.Ground(client, compute, folder, platform)
+        await check_reached(platform, operation_id, reach(ground))
 
 
 async def check_reached(

@@ -22,7 +22,9 @@ weight_decy = 0.1
 def test_the_snippet_loads_checks_prices_and_builds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [code] = [code for _, code in python_blocks(README.read_text("utf-8")) if "load_config" in code]
+    [code] = [
+        code for _, code in python_blocks(README.read_text("utf-8")) if "build_request" in code
+    ]
     (tmp_path / "rl.toml").write_text(TOML)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -34,6 +34,7 @@ async def test_ledger_counts_what_happened(client: RawClient) -> None:
         "pods": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "disks": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "training_volumes": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
+        "runs": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "creates_per_key": {"a": 1, "b": 1},
         "requests": {"create_sandbox": 3, "delete_sandbox": 1, "get_sandbox": 1},
         "responses": {"201": 3, "200": 1, "404": 1},

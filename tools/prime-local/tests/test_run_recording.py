@@ -177,10 +177,22 @@ async def test_an_external_run_belongs_to_a_team(client: RawClient) -> None:
     assert (await client.call("POST", "/api/v1/rft/external-runs", body)).status == 422
 
 
-async def test_other_routes_of_training_are_not_simulated(client: RawClient) -> None:
-    answer = await client.call("GET", "/api/v1/rft/runs")
-    assert answer.status == 501
-    assert "list_training_runs" in answer.body["detail"]
+async def test_a_team_that_is_not_enabled_records_no_external_runs(
+    prime_platform: LocalPlatform, client: RawClient
+) -> None:
+    prime_platform.set_training_access(external_runs=False)
+    body = {"base_model": "m", "max_steps": 5, "environments": [], "team_id": TEAM}
+    assert (await client.call("POST", "/api/v1/rft/external-runs", body)).status == 403
+
+
+async def test_external_runs_are_listed_for_their_team_newest_first(client: RawClient) -> None:
+    made = [await external_run(client, name=f"r{number}") for number in range(3)]
+    await external_run(client, team_id="cother000000000000000000x")
+    page = (await client.call("GET", f"/api/v1/rft/runs?team_id={TEAM}&page=2&limit=2")).body
+    assert [run["id"] for run in page["runs"]] == made[:1]
+    assert (page["total"], page["page"], page["limit"], page["total_pages"]) == (3, 2, 2, 2)
+    personal = (await client.call("GET", "/api/v1/rft/runs")).body
+    assert (personal["runs"], personal["total"]) == ([], 0)
 
 
 async def test_all_of_it_survives_a_restart_and_goes_with_a_reset(

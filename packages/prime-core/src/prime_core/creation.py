@@ -113,6 +113,7 @@ async def create_unkeyed(
     discard: Callable[[M], Coroutine[Any, Any, None]],
     find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None = None,
     obligation: Obligation | None = None,
+    timeout: float | None = None,
 ) -> M:
     """Sends a create that has no key, and answers for its result until the caller has it.
 
@@ -138,11 +139,13 @@ async def create_unkeyed(
             on any loop. Of several, which only a network that repeats requests can cause, the
             first is kept and the others are discarded.
         obligation: as for `create_once`.
+        timeout: seconds for the request, over the client's.
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
     """
-    call = transport.prepare(operation, model_reader(response), path, body=body, team=team)
+    read = model_reader(response)
+    call = transport.prepare(operation, read, path, body=body, team=team, timeout=timeout)
     owed = obligation or owe_later(transport, description)
     owed.description = f"{description}, if it was made,"
     sending = _Sending(transport, call, description, discard, find)

@@ -25,8 +25,20 @@ _PUT = Operation(id="put_file", method="PUT", path="/{rest}", safety="safe")
 _GET = Operation(id="get_file", method="GET", path="/{rest}", safety="safe", keyless=True)
 
 
-async def put_file(transport: AsyncTransport, url: str, upload: Upload) -> None:
-    """Puts a file to a presigned address, without key, team or cookies.
+async def put_file(
+    transport: AsyncTransport,
+    url: str,
+    upload: Upload,
+    *,
+    content_type: str = "application/octet-stream",
+) -> None:
+    """Puts a file to a presigned address, without key, team or cookies, and without redirects.
+
+    Args:
+        transport: the client's.
+        url: the address.
+        upload: the file.
+        content_type: its type, which the address may be signed for.
 
     Raises:
         ForbiddenError: the address has expired.
@@ -38,7 +50,7 @@ async def put_file(transport: AsyncTransport, url: str, upload: Upload) -> None:
         _ignore_answer,
         target,
         path=path,
-        headers={"Content-Type": "application/octet-stream"},
+        headers={"Content-Type": content_type},
         body=upload,
         timeout=None,
         idle=IDLE,

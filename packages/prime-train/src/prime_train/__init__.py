@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
+    from prime_train._async.capacity import AsyncCapacity as AsyncCapacity
     from prime_train._async.environments import AsyncEnvironments as AsyncEnvironments
     from prime_train._async.evaluations import AsyncEvaluations as AsyncEvaluations
+    from prime_train._async.external_runs import AsyncExternalRuns as AsyncExternalRuns
     from prime_train._async.train_client import AsyncTrainClient as AsyncTrainClient
     from prime_train._async.volume_sessions import AsyncOpenVolumeSession as AsyncOpenVolumeSession
     from prime_train._async.volumes import AsyncVolumes as AsyncVolumes
+    from prime_train._sync.capacity import Capacity as Capacity
     from prime_train._sync.environments import Environments as Environments
     from prime_train._sync.evaluations import Evaluations as Evaluations
+    from prime_train._sync.external_runs import ExternalRuns as ExternalRuns
     from prime_train._sync.train_client import TrainClient as TrainClient
     from prime_train._sync.volume_sessions import OpenVolumeSession as OpenVolumeSession
     from prime_train._sync.volumes import Volumes as Volumes
@@ -57,8 +61,13 @@ if TYPE_CHECKING:
     from prime_train.errors import HostedEvaluationTimeoutError as HostedEvaluationTimeoutError
     from prime_train.errors import InvalidConfigError as InvalidConfigError
     from prime_train.errors import InvalidSampleError as InvalidSampleError
+    from prime_train.errors import OnDemandAccessError as OnDemandAccessError
     from prime_train.errors import PublishError as PublishError
     from prime_train.errors import PushSamplesError as PushSamplesError
+    from prime_train.errors import RunEndedError as RunEndedError
+    from prime_train.errors import RunError as RunError
+    from prime_train.errors import RunFailedError as RunFailedError
+    from prime_train.errors import RunTimeoutError as RunTimeoutError
     from prime_train.errors import VolumeBusyError as VolumeBusyError
     from prime_train.errors import VolumeExistsError as VolumeExistsError
     from prime_train.errors import VolumeNotReadyError as VolumeNotReadyError
@@ -71,6 +80,10 @@ if TYPE_CHECKING:
     from prime_train.models.bucket_transfers import BucketTransfer as BucketTransfer
     from prime_train.models.bucket_transfers import BucketTransferProgress as BucketTransferProgress
     from prime_train.models.bucket_transfers import BucketTransferStatus as BucketTransferStatus
+    from prime_train.models.capacity import ModelCluster as ModelCluster
+    from prime_train.models.capacity import OnDemandGpu as OnDemandGpu
+    from prime_train.models.capacity import TrainableModel as TrainableModel
+    from prime_train.models.capacity import TrainingCapacity as TrainingCapacity
     from prime_train.models.dispatch import CreateRunRequest as CreateRunRequest
     from prime_train.models.environments import Environment as Environment
     from prime_train.models.environments import EnvironmentFile as EnvironmentFile
@@ -100,12 +113,23 @@ if TYPE_CHECKING:
     from prime_train.models.evaluations import PushedSamples as PushedSamples
     from prime_train.models.evaluations import SamplePage as SamplePage
     from prime_train.models.evaluations import UpdatedEvaluation as UpdatedEvaluation
+    from prime_train.models.external_runs import ExternalRun as ExternalRun
+    from prime_train.models.external_runs import ExternalRunEnvironment as ExternalRunEnvironment
     from prime_train.models.hosted_evaluations import CancelledEvaluation as CancelledEvaluation
     from prime_train.models.hosted_evaluations import (
         CreatedHostedEvaluation as CreatedHostedEvaluation,
     )
     from prime_train.models.hosted_evaluations import HostedEvalConfig as HostedEvalConfig
     from prime_train.models.hosted_evaluations import InferenceModel as InferenceModel
+    from prime_train.models.run_dispatch import DispatchedRun as DispatchedRun
+    from prime_train.models.run_dispatch import PreparedRun as PreparedRun
+    from prime_train.models.run_dispatch import RunRuntime as RunRuntime
+    from prime_train.models.runs import FailureAnalysis as FailureAnalysis
+    from prime_train.models.runs import Run as Run
+    from prime_train.models.runs import RunKind as RunKind
+    from prime_train.models.runs import RunPage as RunPage
+    from prime_train.models.runs import RunState as RunState
+    from prime_train.models.runs import RunStatus as RunStatus
     from prime_train.models.volume_sessions import VolumeSession as VolumeSession
     from prime_train.models.volume_sessions import VolumeSessionGateway as VolumeSessionGateway
     from prime_train.models.volume_sessions import VolumeSessionPhase as VolumeSessionPhase
@@ -121,8 +145,10 @@ _EXPORTS = {
     "APIResponseError": "prime_core.errors",
     "APITimeoutError": "prime_core.errors",
     "AsyncAPIClient": "prime_core._async.api_client",
+    "AsyncCapacity": "prime_train._async.capacity",
     "AsyncEnvironments": "prime_train._async.environments",
     "AsyncEvaluations": "prime_train._async.evaluations",
+    "AsyncExternalRuns": "prime_train._async.external_runs",
     "AsyncOpenVolumeSession": "prime_train._async.volume_sessions",
     "AsyncTrainClient": "prime_train._async.train_client",
     "AsyncVolumes": "prime_train._async.volumes",
@@ -135,6 +161,7 @@ _EXPORTS = {
     "BucketTransferTimeoutError": "prime_train.errors",
     "ByteRange": "prime_train.configs.estimates",
     "CancelledEvaluation": "prime_train.models.hosted_evaluations",
+    "Capacity": "prime_train._sync.capacity",
     "CheckpointNeed": "prime_train.configs.estimates",
     "Config": "prime_core.config",
     "ConfigIssue": "prime_train.errors",
@@ -145,6 +172,7 @@ _EXPORTS = {
     "CreatedHostedEvaluation": "prime_train.models.hosted_evaluations",
     "DeletedEvaluations": "prime_train.models.evaluations",
     "DispatchKnobs": "prime_train.configs.knobs",
+    "DispatchedRun": "prime_train.models.run_dispatch",
     "Environment": "prime_train.models.environments",
     "EnvironmentFile": "prime_train.models.environments",
     "EnvironmentFork": "prime_train.models.environments",
@@ -166,7 +194,11 @@ _EXPORTS = {
     "EvaluationStatus": "prime_train.models.evaluations",
     "EvaluationType": "prime_train.models.evaluations",
     "Evaluations": "prime_train._sync.evaluations",
+    "ExternalRun": "prime_train.models.external_runs",
+    "ExternalRunEnvironment": "prime_train.models.external_runs",
+    "ExternalRuns": "prime_train._sync.external_runs",
     "FailedSamples": "prime_train.models.evaluations",
+    "FailureAnalysis": "prime_train.models.runs",
     "FinalizedEvaluation": "prime_train.models.evaluations",
     "ForbiddenError": "prime_core.errors",
     "GpuCount": "prime_train.configs.sizing",
@@ -176,9 +208,13 @@ _EXPORTS = {
     "InferenceModel": "prime_train.models.hosted_evaluations",
     "InvalidConfigError": "prime_train.errors",
     "InvalidSampleError": "prime_train.errors",
+    "ModelCluster": "prime_train.models.capacity",
     "NotFoundError": "prime_core.errors",
+    "OnDemandAccessError": "prime_train.errors",
+    "OnDemandGpu": "prime_train.models.capacity",
     "OpenVolumeSession": "prime_train._sync.volume_sessions",
     "PaymentRequiredError": "prime_core.errors",
+    "PreparedRun": "prime_train.models.run_dispatch",
     "PrimeError": "prime_core.errors",
     "PublishError": "prime_train.errors",
     "PublishedEnvironment": "prime_train.models.environments",
@@ -188,13 +224,25 @@ _EXPORTS = {
     "RLConfig": "prime_train.configs.sections.rl",
     "RateLimitError": "prime_core.errors",
     "ResolvedEnvironment": "prime_train.models.environments",
+    "Run": "prime_train.models.runs",
+    "RunEndedError": "prime_train.errors",
+    "RunError": "prime_train.errors",
     "RunEstimate": "prime_train.configs.estimates",
+    "RunFailedError": "prime_train.errors",
+    "RunKind": "prime_train.models.runs",
+    "RunPage": "prime_train.models.runs",
+    "RunRuntime": "prime_train.models.run_dispatch",
     "RunSecrets": "prime_train.configs.secrets",
+    "RunState": "prime_train.models.runs",
+    "RunStatus": "prime_train.models.runs",
+    "RunTimeoutError": "prime_train.errors",
     "SFTConfig": "prime_train.configs.sections.sft",
     "SamplePage": "prime_train.models.evaluations",
     "ServerError": "prime_core.errors",
     "TrainClient": "prime_train._sync.train_client",
     "TrainConfig": "prime_train.configs.loading",
+    "TrainableModel": "prime_train.models.capacity",
+    "TrainingCapacity": "prime_train.models.capacity",
     "UnauthorizedError": "prime_core.errors",
     "UnsafeArchiveError": "prime_core.errors",
     "UpdatedEvaluation": "prime_train.models.evaluations",

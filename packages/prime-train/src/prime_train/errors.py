@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from prime_core.errors import ConflictError, PrimeError
+from prime_core.errors import ConflictError, ForbiddenError, PrimeError
 from prime_train.models.evaluations import FailedSamples
+from prime_train.models.runs import FailureAnalysis
 
 __all__ = [
     "BucketTransferError",
@@ -18,8 +19,13 @@ __all__ = [
     "HostedEvaluationTimeoutError",
     "InvalidConfigError",
     "InvalidSampleError",
+    "OnDemandAccessError",
     "PublishError",
     "PushSamplesError",
+    "RunEndedError",
+    "RunError",
+    "RunFailedError",
+    "RunTimeoutError",
     "VolumeBusyError",
     "VolumeExistsError",
     "VolumeNotReadyError",
@@ -216,3 +222,50 @@ class BucketTransferError(PrimeError, RuntimeError):
 
 class BucketTransferTimeoutError(BucketTransferError, TimeoutError):
     """A copy did not end in time; it goes on."""
+
+
+class OnDemandAccessError(ForbiddenError):
+    """On-demand training is in beta, and this account or team has no access: ask for it."""
+
+
+class RunError(PrimeError, RuntimeError):
+    """A run is not in the state that was waited for.
+
+    Attributes:
+        run_id: the run.
+        status: its state when it was last seen, or None.
+    """
+
+    def __init__(self, run_id: str, status: str | None, message: str) -> None:
+        super().__init__(f"Run {run_id} is {status or 'not known'}: {message}")
+        self.run_id = run_id
+        self.status = status
+
+
+class RunFailedError(RunError):
+    """A run has failed.
+
+    Attributes:
+        error_message: the platform's words.
+        failure_analysis: its diagnosis, or None.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        error_message: str | None = None,
+        failure_analysis: FailureAnalysis | None = None,
+    ) -> None:
+        cause = failure_analysis.root_cause if failure_analysis is not None else None
+        words = dict.fromkeys(text for text in (error_message, cause) if text)
+        super().__init__(run_id, "FAILED", "; ".join(words) or "the platform does not say why")
+        self.error_message = error_message
+        self.failure_analysis = failure_analysis
+
+
+class RunEndedError(RunError):
+    """A run ended in another state than was waited for: it was stopped, or paused."""
+
+
+class RunTimeoutError(RunError, TimeoutError):
+    """A run did not get somewhere in time; it goes on, and costs money, until it is over."""

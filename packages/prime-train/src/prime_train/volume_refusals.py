@@ -35,7 +35,7 @@ def typed_refusals() -> Iterator[None]:
         typed = _typed(error)
         if typed is None:
             raise
-        raise typed from error
+        raise typed from error.__cause__  # the same failure, by another name
 
 
 def _typed(error: APIError) -> APIError | None:

@@ -181,9 +181,9 @@ class PlatformCore:
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
         )
-        self.recording.take_over(objects)
         await self.s3.take_over(objects)
         self.training_volumes.take_over(objects)
+        self.recording.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
         )
@@ -260,8 +260,12 @@ class PlatformCore:
             self.identifiers,
             self._storage,
             self.user_id,
-            self.rentals.wallets,
+            self.account.people.lab.id,
+            self.rentals,
+            self.training_volumes,
             settings.rollout_time,
+            settings.training,
+            self.ledger.runs,
         )
         self.sandboxes = SandboxRegistry(
             self._host,
@@ -341,17 +345,18 @@ class PlatformCore:
         """End every sandbox and forget all but the API key and the time."""
         ended = self.sandboxes.clear()
         self.volumes.clear()
-        checkpoints, images = self.checkpoints, self.images
+        checkpoints, images, recording = self.checkpoints, self.images, self.recording
         self.faults.clear()
         self._host.builds.clear()
         self.lans.clear()
         self.rentals.clear()
-        self.recording.clear()
+        recording.clear()
         self.slurm.clear()
         self.training_volumes.clear()
         self.s3.store.clear()
         self._storage.clear()
         self._begin()
+        await recording.close()
         await asyncio.gather(
             checkpoints.clear(), images.clear(), self.traces.clear(), self._gone(ended)
         )
@@ -390,6 +395,7 @@ class PlatformCore:
         self._storage.save_facts(clock_ahead=str(self._ahead + self.clock.advanced))
         await self.sandboxes.settle()
         await self.fabric.settle()
+        await self.recording.runs.settle()
 
     async def close(self) -> None:
         """End every sandbox, kill what is left of them and delete its files.
@@ -404,6 +410,7 @@ class PlatformCore:
             rest.push_async_callback(self._storage.close)
             rest.push_async_callback(self.traces.store.close)
             rest.push_async_callback(self.tasks.close, 1.0)
+            rest.push_async_callback(self.recording.close)
             if self._upstream is not None:
                 rest.push_async_callback(self._upstream.close)
             with contextlib.suppress(asyncio.TimeoutError):

@@ -11,12 +11,12 @@ from typing import Any
 
 from aiohttp import web
 
+from prime_local.billing.amounts import read_usd
 from prime_local.billing.runs import RunTokens
 from prime_local.calls import Reply
 from prime_local.core import PlatformCore
 from prime_local.errors import PlatformError
 from prime_local.faults import read_rules
-from prime_local.rentals import read_balance
 
 # Where each service's part of the contract is read.
 DOCUMENTS = {
@@ -75,6 +75,10 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return Reply({"calls": core.ledger.inference.calls()})
     if route == ("POST", "/_local/buckets"):
         return await _add_bucket(core, request)
+    if route == ("GET", "/_local/training/capacity"):
+        return Reply({"clusters": core.recording.capacity.state()})
+    if route == ("GET", "/_local/training/samples"):
+        return Reply({"files": [each.to_state() for each in core.recording.sample_files.all()]})
     if route == ("POST", "/_local/balance"):
         return await _set_balance(core, request)
     if route == ("POST", "/_local/sell-out"):
@@ -96,14 +100,14 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
 
 
 def _fail_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
-    return _with_pod(lambda: core.rentals.pods.fail(str(body.get("pod_id")), str(body["reason"])))
+    return _act(lambda: core.rentals.pods.fail(str(body.get("pod_id")), str(body["reason"])))
 
 
 def _vanish_pod(core: PlatformCore, body: dict[str, Any]) -> Reply:
-    return _with_pod(lambda: core.rentals.pods.vanish(str(body.get("pod_id"))))
+    return _act(lambda: core.rentals.pods.vanish(str(body.get("pod_id"))))
 
 
-def _with_pod(act: Callable[[], None]) -> Reply:
+def _act(act: Callable[[], None]) -> Reply:
     try:
         act()
     except KeyError as error:
@@ -136,12 +140,47 @@ def _add_key(core: PlatformCore, body: dict[str, Any]) -> Reply:
         raise PlatformError(422, f"name, scopes, limits, lifetime: {error}") from error
 
 
+def _set_training_pace(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    runs = core.recording.runs
+    try:
+        runs.pace = runs.pace.changed(body)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
+    return Reply(asdict(runs.pace))
+
+
+def _fail_run(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    return _act(lambda: core.recording.runs.fail(str(body.get("run_id")), str(body["reason"])))
+
+
+def _set_training_access(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    capacity = core.recording.capacity
+    try:
+        capacity.access = capacity.access.changed(body)
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
+    return Reply(asdict(capacity.access))
+
+
+def _set_training_capacity(core: PlatformCore, body: dict[str, Any]) -> Reply:
+    capacity = core.recording.capacity
+    try:
+        capacity.change(**body)
+    except (TypeError, ValueError) as error:
+        raise PlatformError(422, f"gpu_type, free, price, reserved: {error}") from error
+    return Reply({"clusters": capacity.state()})
+
+
 _CHANGES = {
     "/_local/keys": _add_key,
     "/_local/login/approve": _approve_login,
     "/_local/pods/fail": _fail_pod,
     "/_local/pods/vanish": _vanish_pod,
     "/_local/runs": _put_run,
+    "/_local/training/access": _set_training_access,
+    "/_local/training/capacity": _set_training_capacity,
+    "/_local/training/fail": _fail_run,
+    "/_local/training/pace": _set_training_pace,
 }
 
 
@@ -169,7 +208,7 @@ async def _inference(core: PlatformCore, request: web.Request) -> Reply:
 async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
     body = await _body(request)
     try:
-        core.rentals.wallets.set_balance(body.get("team_id"), read_balance(body.get("usd")))
+        core.rentals.wallets.set_balance(body.get("team_id"), read_usd("balance", body.get("usd")))
     except ValueError as error:
         raise PlatformError(422, str(error)) from error
     return Reply({})

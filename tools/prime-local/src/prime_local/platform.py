@@ -10,20 +10,22 @@ from types import TracebackType
 from typing import Any
 
 from prime_local.assumptions import Assumptions
-from prime_local.billing.runs import RunTokens
+from prime_local.billing.amounts import read_usd
 from prime_local.contract.document import JsonObject
 from prime_local.core import PlatformCore
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
 from prime_local.networks.public import PublicPorts
-from prime_local.rentals import RentalSettings, read_balance
+from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
 from prime_local.settings import Settings
+from prime_local.training.controls import TrainingControls
+from prime_local.training.runs.registry import RunPace
 
 
-class LocalPlatform:
+class LocalPlatform(TrainingControls):
     """A local platform as an async context manager: real HTTP on a loopback port.
 
     Args:
@@ -42,6 +44,10 @@ class LocalPlatform:
             and each of its rollouts.
         volume_time: seconds on the platform clock that the deletion of a training volume takes,
             each phase of its sessions, and each state of a copy from or to a bucket.
+        training_step_time: seconds on the platform clock that a step of a hosted run takes, above
+            0.
+        training_setup_time: seconds on the platform clock that a hosted run is in each state before
+            RUNNING, and that its stop takes.
         trace_index_delay: seconds on the platform clock between an upload of traces and their
             index.
         provisioning_time: seconds on the platform clock that each step of a pod or a disk takes.
@@ -71,8 +77,9 @@ class LocalPlatform:
         port: port to listen on; 0 picks a free one.
 
     Raises:
-        ValueError: `strict_limits` without `limits`; on entering, an upstream server that is no
-            http address, or a fault rule that names no operation.
+        ValueError: `strict_limits` without `limits`, or a time of training that is none; on
+            entering, an upstream server that is no http address, or a fault rule that names no
+            operation.
         IsolationError: on entering, when the mode does not work here.
         OSError: on entering, when the address cannot be bound or the data directory not used.
         ContractViolation: on leaving without another exception.
@@ -91,6 +98,8 @@ class LocalPlatform:
         removal_time: float = 0.0,
         rollout_time: float = 0.0,
         volume_time: float = 0.0,
+        training_step_time: float = 1.0,
+        training_setup_time: float = 0.0,
         trace_index_delay: float = 0.0,
         provisioning_time: float = 0.0,
         provisioning_reads: int = 0,
@@ -121,9 +130,10 @@ class LocalPlatform:
             removal_time=removal_time,
             rollout_time=rollout_time,
             volume_time=volume_time,
+            training=RunPace(training_step_time, training_setup_time),
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
-                provisioning_time, provisioning_reads, detach_time, read_balance(balance)
+                provisioning_time, provisioning_reads, detach_time, read_usd("balance", balance)
             ),
             seed=seed,
             data_dir=None if data_dir is None else Path(data_dir).absolute(),
@@ -289,7 +299,7 @@ class LocalPlatform:
         Raises:
             ValueError: that is no amount.
         """
-        self._core.rentals.wallets.set_balance(team_id, read_balance(usd))
+        self._core.rentals.wallets.set_balance(team_id, read_usd("balance", usd))
 
     def inference_calls(self) -> list[JsonObject]:
         """Return the last 10,000 calls of models that were paid for, the oldest first.
@@ -334,10 +344,6 @@ class LocalPlatform:
             ValueError: no such pod lives.
         """
         self._core.rentals.pods.vanish(pod_id)
-
-    def put_run(self, run_id: str, tokens: RunTokens) -> None:
-        """Note what a training run has used so far, for its usage route."""
-        self._core.rentals.runs.put(run_id, tokens)
 
     def add_bucket(self, name: str) -> dict[str, str]:
         """Make a bucket of one's own beside that of the volumes, for imports and exports.

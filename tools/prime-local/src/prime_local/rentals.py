@@ -40,21 +40,6 @@ class RentalSettings:
             raise ValueError("balance is an amount of USD")
 
 
-def read_balance(amount: object) -> Decimal:
-    """Return an amount of USD.
-
-    Raises:
-        ValueError: it is none.
-    """
-    try:
-        usd = Decimal(str(amount))
-    except ArithmeticError:
-        usd = Decimal("nan")
-    if not usd.is_finite():
-        raise ValueError(f"balance is an amount of USD, not {amount!r}")
-    return usd
-
-
 class Rentals:
     """All that is rented.
 

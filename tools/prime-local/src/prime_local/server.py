@@ -48,6 +48,9 @@ from prime_local.spoiling import abort, reset, send_injected, send_spoiled
 from prime_local.ssh.routes import SshRoutes
 from prime_local.traces import routes as trace_routes
 from prime_local.training import routes as training_routes
+from prime_local.training import sample_store
+from prime_local.training.capacity import routes as capacity_routes
+from prime_local.training.runs import routes as run_routes
 from prime_local.training.volumes import routes as volume_routes
 
 logger = logging.getLogger("prime_local")
@@ -102,6 +105,8 @@ class PlatformServer:
             **trace_routes.HANDLERS,
             **environment_routes.HANDLERS,
             **evaluation_routes.HANDLERS,
+            **capacity_routes.HANDLERS,
+            **run_routes.HANDLERS,
             **training_routes.HANDLERS,
             **volume_routes.HANDLERS,
             **self._ssh.handlers,
@@ -175,6 +180,8 @@ class PlatformServer:
                 return http_response(await hub_store.serve(self._core, request))
             if path.startswith(S3_PREFIX + "/"):
                 return await self._serve_s3(request)
+            if path.startswith(sample_store.PREFIX):
+                return http_response(await sample_store.serve(self._core, request))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
             return http_response(self._error_reply(error, request))

@@ -8,6 +8,7 @@ from pathlib import Path
 from prime_local.assumptions import Assumptions
 from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import WantedMode
+from prime_local.training.runs.registry import RunPace
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Settings:
     removal_time: float = 0.0
     rollout_time: float = 0.0
     volume_time: float = 0.0
+    training: RunPace = field(default_factory=RunPace)
     trace_index_delay: float = 0.0
     seed: int | None = None
     data_dir: Path | None = None

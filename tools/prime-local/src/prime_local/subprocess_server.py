@@ -160,6 +160,30 @@ class PlatformProcess:
         """Say what a wallet has left; see `LocalPlatform`."""
         self._call("POST", "/_local/balance", {"usd": usd, "team_id": team_id})
 
+    def set_training_pace(self, **times: float) -> None:
+        """Say how fast hosted runs are; see `LocalPlatform`."""
+        self._call("POST", "/_local/training/pace", times)
+
+    def fail_run(self, run_id: str, reason: str) -> None:
+        """Let a hosted run fail; see `LocalPlatform`."""
+        self._call("POST", "/_local/training/fail", {"run_id": run_id, "reason": reason})
+
+    def set_training_access(self, **switches: bool | None) -> None:
+        """Say who may train; see `LocalPlatform`."""
+        self._call("POST", "/_local/training/access", switches)
+
+    def set_training_capacity(
+        self,
+        gpu_type: str,
+        *,
+        free: int | None = None,
+        price: float | str | None = None,
+        reserved: bool = False,
+    ) -> None:
+        """Change what training runs can have of a type of GPU; see `LocalPlatform`."""
+        body = {"gpu_type": gpu_type, "free": free, "price": price, "reserved": reserved}
+        self._call("POST", "/_local/training/capacity", body)
+
     def inference_calls(self) -> list[dict[str, Any]]:
         """Return the last calls of models that were paid for; see `LocalPlatform`."""
         calls: list[dict[str, Any]] = self._call("GET", "/_local/inference/calls")["calls"]

@@ -7,9 +7,12 @@ from prime_core._sync.api_client import APIClient
 from prime_core._sync.resource import ResourceClient
 from prime_core.sync import unwrap
 from prime_train._async.train_client import AsyncTrainClient
+from prime_train._sync.capacity import Capacity
 from prime_train._sync.environments import Environments
 from prime_train._sync.evaluations import Evaluations
+from prime_train._sync.external_runs import ExternalRuns
 from prime_train._sync.hosted_evaluations import HostedEvaluations
+from prime_train._sync.runs import Runs
 from prime_train._sync.volumes import Volumes
 
 __all__ = ["TrainClient"]
@@ -32,6 +35,11 @@ class TrainClient(ResourceClient):
         self._async = AsyncTrainClient(api_key, client=None if client is None else unwrap(client))
 
     @property
+    def runs(self) -> Runs:
+        """Training runs."""
+        return Runs._wrap(self._async.runs)
+
+    @property
     def evaluations(self) -> Evaluations:
         """Evaluations and their samples."""
         return Evaluations._wrap(self._async.evaluations)
@@ -50,3 +58,13 @@ class TrainClient(ResourceClient):
     def volumes(self) -> Volumes:
         """Volumes, and the files on them."""
         return Volumes._wrap(self._async.volumes)
+
+    @property
+    def capacity(self) -> Capacity:
+        """Models, GPUs and prices for runs."""
+        return Capacity._wrap(self._async.capacity)
+
+    @property
+    def external_runs(self) -> ExternalRuns:
+        """Runs that are executed elsewhere."""
+        return ExternalRuns._wrap(self._async.external_runs)

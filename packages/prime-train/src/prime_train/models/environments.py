@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from prime_core.models import OpenEnum, ResponseModel, StrEnum, UtcDatetime
+from prime_train.models.wrapped import Wrapped
 
 __all__ = [
     "Environment",
@@ -35,17 +36,6 @@ class EnvironmentVisibility(StrEnum):
     PRIVATE = "PRIVATE"
 
 
-class _Wrapped(ResponseModel):
-    """Base of answers that newer servers wrap in ``data`` and older ones send bare."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unwrap(cls, value: object) -> object:
-        if isinstance(value, dict) and isinstance(value.get("data"), dict):
-            return value["data"]
-        return value
-
-
 class EnvironmentOwner(ResponseModel):
     """Who an environment belongs to.
 
@@ -58,7 +48,7 @@ class EnvironmentOwner(ResponseModel):
     type: str | None = None
 
 
-class ResolvedEnvironment(_Wrapped):
+class ResolvedEnvironment(Wrapped):
     """Which environment a name means.
 
     Attributes:
@@ -131,7 +121,7 @@ class EnvironmentVersionRef(ResponseModel):
     created_at: UtcDatetime | None = None
 
 
-class Environment(_Wrapped):
+class Environment(Wrapped):
     """An environment at one version.
 
     Attributes:
@@ -174,7 +164,7 @@ class Environment(_Wrapped):
         return {"semantic_version": value} if isinstance(value, str) else value
 
 
-class EnvironmentStatus(_Wrapped):
+class EnvironmentStatus(Wrapped):
     """What is known of an environment in short.
 
     Attributes:
@@ -237,7 +227,7 @@ class EnvironmentFile(ResponseModel):
     content_hash: str | None = None
 
 
-class EnvironmentInspection(_Wrapped):
+class EnvironmentInspection(Wrapped):
     """A look into an environment's source.
 
     Attributes:
@@ -263,7 +253,7 @@ class EnvironmentInspection(_Wrapped):
     total_bytes: int | None = None
 
 
-class EnvironmentFork(_Wrapped):
+class EnvironmentFork(Wrapped):
     """A copy of somebody's environment.
 
     Attributes:
@@ -285,7 +275,7 @@ class EnvironmentFork(_Wrapped):
     slug: str | None = None
 
 
-class UploadTicket(_Wrapped):
+class UploadTicket(Wrapped):
     """Where a wheel or a source archive goes.
 
     Attributes:
@@ -297,7 +287,7 @@ class UploadTicket(_Wrapped):
     upload_url: str | None = Field(None, repr=False)
 
 
-class Published(_Wrapped):
+class Published(Wrapped):
     """Whether a version was published.
 
     Attributes:
@@ -331,7 +321,7 @@ class PublishedEnvironment(ResponseModel):
     created: bool = False
 
 
-class EnvironmentSecret(_Wrapped):
+class EnvironmentSecret(Wrapped):
     """A secret of an environment, without its value.
 
     Attributes:
@@ -365,7 +355,7 @@ class SecretList(ResponseModel):
     data: list[EnvironmentSecret] = Field(default_factory=list)
 
 
-class EnvironmentSecretLink(_Wrapped):
+class EnvironmentSecretLink(Wrapped):
     """A secret of the account that an environment uses.
 
     Attributes:
@@ -383,7 +373,7 @@ class EnvironmentSecretLink(_Wrapped):
     created_at: UtcDatetime | None = Field(None, alias="createdAt")
 
 
-class EnvironmentVariable(_Wrapped):
+class EnvironmentVariable(Wrapped):
     """A plain variable of an environment, which whoever can read it may know.
 
     Attributes:

@@ -18,7 +18,6 @@ from prime_local.storage import Storage
 
 ARTIFACTS = "environment_artifact"
 CONTENTS = "environment_content"
-MOST_BYTES = 256 * 1024 * 1024
 
 
 class EnvironmentFiles:

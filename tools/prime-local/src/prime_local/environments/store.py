@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hmac
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from prime_local.calls import Reply
 from prime_local.core import PlatformCore
-from prime_local.environments.files import MOST_BYTES
 from prime_local.errors import PlatformError
+from prime_local.presigned import read_put
 
 PREFIX = "/hub-store/"
-# What a presigned address does not allow for.
-_FOREIGN_HEADERS = ("Authorization", "X-Prime-Team-ID", "Cookie")
 
 
 async def serve(core: PlatformCore, request: web.Request) -> Reply:
@@ -26,12 +23,7 @@ async def serve(core: PlatformCore, request: web.Request) -> Reply:
     artifact_id = request.path[len(PREFIX) :].partition("/")[0]
     files = core.recording.environments.files
     if request.method == "PUT":
-        if any(name in request.headers for name in _FOREIGN_HEADERS):
-            raise PlatformError(403, "The request holds headers that are not signed")
-        signature = dict(parse_qsl(request.query_string)).get("signature", "")
-        data = await request.read()
-        if len(data) > MOST_BYTES:
-            raise PlatformError(413, f"More than {MOST_BYTES} bytes")
+        signature, data = await read_put(request)
         files.put(artifact_id, signature, data)
         await core.saved()
         return Reply(b"", content_type="text/plain")

@@ -109,6 +109,11 @@ class ExternalRunRegistry:
         """Return a row for each step that was logged."""
         return self._metrics[run.id]
 
+    def select(self, team_id: str | None) -> list[ExternalRun]:
+        """Return the runs of a team, newest first; a person has none."""
+        runs = reversed(self._runs.values())
+        return [run for run in runs if run.asked["team_id"] == team_id]
+
     def get(self, run_id: str) -> ExternalRun:
         """Return a run.
 
@@ -119,6 +124,14 @@ class ExternalRunRegistry:
         if found is None:
             raise PlatformError(404, "Run not found")
         return found
+
+    def delete(self, run: ExternalRun) -> None:
+        """Forget a run with its metrics."""
+        for place in range(len(self._metrics.pop(run.id))):
+            self._storage.save_object(METRICS, f"{run.id}/{place}", None)
+        self._places = {key: each for key, each in self._places.items() if key[0] != run.id}
+        del self._runs[run.id]
+        self._storage.save_object(KIND, run.id, None)
 
     def close(self, run: ExternalRun, status: str, error_message: str | None = None) -> None:
         """End a run.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from prime_local.calls import Call, Handler, Reply
+from prime_local.contract.document import JsonObject
+from prime_local.errors import PlatformError
 from prime_local.training.external import ExternalRun
+from prime_local.training.sample_store import PREFIX
 
 
 async def create_external_run(call: Call) -> Reply:
+    if not call.core.recording.capacity.access.external_runs:
+        raise PlatformError(403, "This team is not enabled for external runs")
     run = call.core.recording.external_runs.create(call.body)
     await call.core.saved()
     return Reply({"run": run.to_wire()}, 201)
-
-
-async def get_training_run(call: Call) -> Reply:
-    return Reply({"run": _run(call).to_wire()})
 
 
 async def set_external_run_status(call: Call) -> Reply:
@@ -37,6 +38,22 @@ async def log_external_run_metrics(call: Call) -> Reply:
     return Reply({})
 
 
+async def presign_external_run_samples(call: Call) -> Reply:
+    run_id, step = _step(call)
+    found, signature = call.core.recording.sample_files.announce(run_id, step)
+    await call.core.saved()
+    host = f"{call.request.scheme}://{call.request.host}"
+    url = f"{host}{PREFIX}{found.key}?signature={signature}"
+    return Reply({"data": {"presignedUrl": url, "s3Key": found.key}})
+
+
+async def confirm_external_run_samples(call: Call) -> Reply:
+    run_id, step = _step(call)
+    call.core.recording.sample_files.confirm(run_id, step, call.body["s3_key"])
+    await call.core.saved()
+    return Reply({})
+
+
 async def get_run_metrics(call: Call) -> Reply:
     first, last = call.parameters.get("min_step"), call.parameters.get("max_step")
     rows = [
@@ -52,10 +69,11 @@ HANDLERS: dict[str, Handler] = {
     handler.__name__: handler
     for handler in (
         create_external_run,
-        get_training_run,
         set_external_run_status,
         finalize_external_run,
         log_external_run_metrics,
+        presign_external_run_samples,
+        confirm_external_run_samples,
         get_run_metrics,
     )
 }
@@ -63,3 +81,8 @@ HANDLERS: dict[str, Handler] = {
 
 def _run(call: Call) -> ExternalRun:
     return call.core.recording.external_runs.get(call.parameters["run_id"])
+
+
+def _step(call: Call) -> tuple[str, int]:
+    body: JsonObject = call.body
+    return call.core.recording.external_runs.get(body["run_id"]).id, body["step"]

@@ -205,11 +205,14 @@ class TrainingVolumes:
             pieces: the content.
 
         Raises:
-            OSError: the volume is full.
+            OSError: the volume is full, or there is none.
         """
-        volume = next(each for each in self._volumes.values() if each.run_id == run_id)
+        volume = next((each for each in self._volumes.values() if each.run_id == run_id), None)
+        if volume is None:
+            raise OSError(errno.ENXIO, "The run has no volume", key)
         received = await store(_each(pieces), self._s3.store.blobs)
-        if self.used(volume)[0] + received.size > gib_of(volume.size) * GIB:
+        room = gib_of(volume.size) * GIB - self.used(volume)[0]
+        if volume.run_id != run_id or received.size > room:
             self._s3.store.blobs.discard([received.blob])
             raise OSError(errno.EDQUOT, "Disk quota exceeded", key)
         now = self._clock.date()

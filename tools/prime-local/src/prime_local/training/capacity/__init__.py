@@ -1,0 +1,1 @@
+"""What training runs take place on: models, GPUs and their prices."""

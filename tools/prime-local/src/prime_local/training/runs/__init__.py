@@ -1,0 +1,1 @@
+"""Hosted training runs. Training itself is simulated: states, steps and money pass on the clock."""
