@@ -43,21 +43,6 @@ STRICTER = {"command_session_start": "unsafe"}
 UNIMPLEMENTED = {"export_traces"}
 # Rows whose methods are still to be written.
 TO_COME = {
-    "list_volumes",
-    "create_volume",
-    "expand_volume",
-    "delete_volume",
-    "get_volume_usage",
-    "list_volume_sessions",
-    "create_volume_session",
-    "get_volume_session",
-    "stop_volume_session",
-    "route_volume_transfer",
-    "release_volume_transfer",
-    "create_bucket_transfer",
-    "list_bucket_transfers",
-    "get_bucket_transfer",
-    "cancel_bucket_transfer",
     "get_run_logs",
     "list_run_env_servers",
     "get_run_env_server_logs",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import reaching_runs
+import reaching_volumes
 
 from prime_compute import AsyncComputeClient
 from prime_local import PlatformProcess
@@ -256,6 +257,7 @@ async def upload_samples(ground: Ground) -> None:
 
 REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
     **reaching_runs.REACH,
+    **reaching_volumes.REACH,
     "list_available_fft_models": list_models,
     "list_available_gpu_types": list_gpu_types,
     "create_external_run": lambda ground: ground.external_run(),
@@ -306,21 +308,6 @@ REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
 
 # Operations whose methods are still to be written.
 TO_COME = {
-    "list_volumes",
-    "create_volume",
-    "expand_volume",
-    "delete_volume",
-    "get_volume_usage",
-    "list_volume_sessions",
-    "create_volume_session",
-    "get_volume_session",
-    "stop_volume_session",
-    "route_volume_transfer",
-    "release_volume_transfer",
-    "create_bucket_transfer",
-    "list_bucket_transfers",
-    "get_bucket_transfer",
-    "cancel_bucket_transfer",
     "get_run_logs",
     "list_run_env_servers",
     "get_run_env_server_logs",

@@ -68,6 +68,7 @@ async def settled(platform: LocalPlatform, live: int) -> None:
 
 async def paused(platform: LocalPlatform, client: AsyncTrainClient) -> str:
     """A run that is PAUSED."""
+    await client.volumes.create("research", "1Gi")
     made = await client.runs.create(CONFIG, volume="research")
     await client.runs.wait(made.run_id, until="RUNNING", timeout=5)
     await client.runs.pause(made.run_id)
@@ -169,6 +170,7 @@ async def test_a_cancelled_resume_is_deleted_and_nothing_else(
 async def test_refusals_are_told_by_what_they_mean(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:
+    await client.volumes.create("research", "1Gi")
     await client.runs.create(CONFIG, volume="research")
     with pytest.raises(VolumeBusyError, match="research"):
         await client.runs.create(CONFIG, volume="research")
