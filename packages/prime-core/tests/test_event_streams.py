@@ -125,6 +125,16 @@ async def test_s6_characters_cut_in_parts(server: RawServer, connect: Connect) -
     assert [item.model_extra for item in items] == [{"b": "é€😀"}]
 
 
+async def test_what_is_not_utf_8_is_replaced(server: RawServer, connect: Connect) -> None:
+    text = b'data: {"a":1,"b":"\xff"}\n\n' + DONE
+    items, error = await read(server, connect, text)
+    assert error is None
+    assert [item.model_extra for item in items] == [{"b": "\ufffd"}]
+    _, error = await read(server, connect, b'data: {"error":"boom \xff"}\n\n')
+    assert error is not None
+    assert "boom \ufffd" in str(error)
+
+
 async def test_s11_an_error_object_is_raised(server: RawServer, connect: Connect) -> None:
     items, error = await read(
         server, connect, b'data: {"error":{"message":"m","code":502}}\n\n', complete=True
@@ -134,6 +144,24 @@ async def test_s11_an_error_object_is_raised(server: RawServer, connect: Connect
     assert "m" in str(error)
     assert (error.code, error.status_code, error.operation) == ("502", 200, STREAM.id)
     assert (error.inference_id, error.attempts) == ("inf-1", 1)
+
+
+async def test_an_error_names_the_inference_where_no_header_does(
+    server: RawServer, connect: Connect
+) -> None:
+    text = b'{"error":{"message":"m"},"inference_id":"inf-9"}'
+    _, error = await read(server, connect, b"data: " + text + b"\n\n")
+    assert error is not None
+    assert error.inference_id == "inf-1"  # the header's word goes first
+    body = b"data: " + text + b"\n\n"
+    head = HEAD.replace(b"X-Inference-Id: inf-1\r\n", b"")
+    server.steps = [raw(head + chunk(body) + END), raw(response(400, text))]
+    _, error = await rest_of(await open_events(connect()))
+    assert error is not None
+    assert error.inference_id == "inf-9"
+    with pytest.raises(APIError) as caught:
+        await open_events(connect())
+    assert caught.value.inference_id == "inf-9"
 
 
 async def test_s12_an_event_of_type_error_is_raised(server: RawServer, connect: Connect) -> None:
@@ -333,7 +361,7 @@ async def test_what_is_not_read_is_not_received(server: RawServer, connect: Conn
         before = flood.sent
         await asyncio.sleep(0.1)
     assert flood.sent < 20_000_000  # sockets buffer some on both sides
-    assert sum(len(event.data) for event in stream._events) < 1_000_000
+    assert sum(map(len, stream._events)) < 1_000_000
     stream.close()
     await asyncio.wait_for(flood.gone.wait(), 1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -13,14 +12,14 @@ from pydantic import ValidationError as InvalidData
 from prime_core.decoding import MAX_ANSWER
 from prime_core.errors import APIError, APIResponseError
 from prime_core.outcomes import error_in_stream
-from prime_core.sse import EventParser, ServerSentEvent
+from prime_core.sse import ErrorData, EventParser
 from prime_core.streams import OpenStream
 
 __all__ = ["EventStream"]
 
 M = TypeVar("M", bound=BaseModel)
 
-DONE = "[DONE]"
+DONE = b"[DONE]"
 SHOWN = 100
 
 
@@ -42,14 +41,27 @@ class EventStream(Generic[M]):
         ended: whether the end has come; False for a stream that was left or broke.
     """
 
+    # Thousands of streams are read in turn, so that what one needs is rarely in a cache.
+    __slots__ = (
+        "_complete",
+        "_events",
+        "_parser",
+        "_received_all",
+        "_stream",
+        "_validator",
+        "ended",
+        "open",
+        "whole",
+    )
+
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
         self._stream = stream
         model.model_rebuild()  # it is built when first needed
-        # What `model_validate_json` calls, which costs a fifth of the reading by itself.
-        self._validate = model.__pydantic_validator__.validate_json
+        # What `model_validate_json` uses, which costs a fifth of the reading by itself.
+        self._validator = model.__pydantic_validator__
         self._complete = complete
         self._parser = EventParser()
-        self._events: deque[ServerSentEvent] = deque()
+        self._events: list[bytes] = []  # the next one last
         self._received_all = False
         self.open = True
         self.whole = stream.content_type == "application/json"
@@ -83,15 +95,15 @@ class EventStream(Generic[M]):
             APIError: the stream holds an error.
         """
         while self._events:
-            event = self._events.popleft()
-            if event.data.startswith("{"):
-                return self._read(event)
-            text = event.data.strip()
+            data = self._events.pop()
+            if data.startswith(b"{"):
+                return self._read(data)
+            text = data.strip()
             if text == DONE:
                 self.ended = True
                 self.close()
             elif text:
-                return self._read(event)
+                return self._read(data)
         return None
 
     async def receive(self) -> None:
@@ -121,14 +133,16 @@ class EventStream(Generic[M]):
             self.close()
             raise
         try:
-            self._events.extend(self._parser.feed(piece))
+            events = self._parser.feed(piece)
         except APIError as error:
             raise self._failed(error, ambiguous=True) from None
+        events.reverse()
+        self._events = events + self._events if self._events else events
 
-    def _add_last(self, event: ServerSentEvent | None) -> None:
+    def _add_last(self, data: bytes | None) -> None:
         """Takes an event that the input broke off in, if it is whole all the same."""
-        if event is not None and (event.data.strip() == DONE or _is_json(event.data)):
-            self._events.append(event)
+        if data is not None and (data.strip() == DONE or _is_json(data)):
+            self._events.insert(0, data)
 
     def close(self) -> None:
         """Ends it; the connection is closed at once, unless all has been received."""
@@ -144,17 +158,22 @@ class EventStream(Generic[M]):
             size += len(piece)
             if size > MAX_ANSWER:
                 raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
-        text = b"".join(pieces).decode("utf-8", "replace")
-        self._events += [ServerSentEvent(text), ServerSentEvent(DONE)]
+        self._events = [DONE, b"".join(pieces)]
 
-    def _read(self, event: ServerSentEvent) -> M:
-        if event.type == "error" or ('"error"' in event.data and _has_error(event.data)):
-            raise self._failed(error_in_stream(self._stream.redacted(event.data)))
+    def _read(self, data: bytes) -> M:
+        item: M
+        if type(data) is ErrorData or (b'"error"' in data and _has_error(data)):
+            raise self._failed(error_in_stream(self._stream.redacted(_text(data))))
         try:
-            item: M = self._validate(event.data)
+            item = self._validator.validate_json(data)
             return item
         except InvalidData:
-            start = json.dumps(self._stream.redacted(event.data[:SHOWN]))
+            text = _text(data)
+        try:
+            item = self._validator.validate_json(text)  # now what was not UTF-8 is
+            return item
+        except InvalidData:
+            start = json.dumps(self._stream.redacted(text[:SHOWN]))
             error = APIResponseError(f"The stream holds an event that can't be read: {start}")
         raise self._failed(error, ambiguous=True)
 
@@ -163,17 +182,22 @@ class EventStream(Generic[M]):
         return self._stream.failed(error, ambiguous=ambiguous)
 
 
-def _is_json(text: str) -> bool:
+def _text(data: bytes) -> str:
+    """Data as text, with U+FFFD for what is not UTF-8."""
+    return data.decode("utf-8", "replace")
+
+
+def _is_json(data: bytes) -> bool:
     try:
-        json.loads(text)
+        json.loads(_text(data))
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _has_error(text: str) -> bool:
+def _has_error(data: bytes) -> bool:
     try:
-        data = json.loads(text)
+        item = json.loads(_text(data))
     except (ValueError, RecursionError):
         return False
-    return isinstance(data, dict) and bool(data.get("error"))
+    return isinstance(item, dict) and bool(item.get("error"))

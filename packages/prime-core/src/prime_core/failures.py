@@ -210,7 +210,7 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     error.operation = call.operation.id
     error.host = call.target.host
     error.request_id = error.request_id or call.request_id
-    error.inference_id = shown_id(call.inference_id)
+    error.inference_id = shown_id(call.inference_id) or error.inference_id
     error.attempts = call.attempts
     if call.attempts:
         error.elapsed = time.monotonic() - call.started

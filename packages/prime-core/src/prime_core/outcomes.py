@@ -9,6 +9,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import timezone
+from typing import NamedTuple
 
 from prime_core.errors import (
     APIError,
@@ -151,7 +152,7 @@ def error_of(
 ) -> Failure:
     """Makes the typed error of an error answer, whatever its body looks like."""
     text = body.decode("utf-8", "replace")
-    message, code, problems = _read_body(text)
+    message, code, problems, inference_id = _read_body(text)
     quota = (
         status == 429
         and retry_after is None
@@ -178,6 +179,7 @@ def error_of(
     error.status_code = status
     error.code = code
     error.request_id = shown_id(request_id)
+    error.inference_id = inference_id
     error.retry_after = retry_after
     error.body = text
     final = quota or named is not None or code in _GONE_CODES
@@ -196,7 +198,7 @@ def error_in_stream(text: str) -> APIError:
 
     Its code, where that is a number, stands for the status that an answer would have had.
     """
-    message, code, _ = _read_body(text)
+    message, code, _, inference_id = _read_body(text)
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else 0
     named = _CODE_CLASSES.get(code or "")
     shown = f"The stream broke off with an error: {message or 'no explanation'}"
@@ -204,6 +206,7 @@ def error_in_stream(text: str) -> APIError:
     error = (named or _class_of(status))(shown if step is None else f"{shown}; {step}")
     error.status_code = 200
     error.code = None if code == message else code
+    error.inference_id = inference_id
     error.body = text[:MAX_ERROR_BODY]
     return error
 
@@ -217,14 +220,23 @@ def _class_of(status: int) -> type[APIError]:
     return _CLASSES.get(status, ServerError if status >= 500 else APIError)
 
 
-def _read_body(text: str) -> tuple[str, str | None, list[tuple[str, str]]]:
-    """Message, code and field problems of an error body in any of its published shapes."""
+class _Told(NamedTuple):
+    """What an error body says."""
+
+    message: str
+    code: str | None
+    problems: list[tuple[str, str]]
+    inference_id: str | None
+
+
+def _read_body(text: str) -> _Told:
+    """Reads an error body in any of its published shapes."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        return _plain(text), None, []
+        return _Told(_plain(text), None, [], None)
     if not isinstance(data, dict):
-        return _plain(text), None, []
+        return _Told(_plain(text), None, [], None)
     detail = data.get("detail")
     error = data.get("error")
     code = data.get("code")
@@ -244,7 +256,13 @@ def _read_body(text: str) -> tuple[str, str | None, list[tuple[str, str]]]:
     elif detail is not None:
         message = json.dumps(detail)
     shown = _printable(message[:2_000]) if isinstance(message, str) else _plain(text)
-    return shown, _printable(str(code)) if isinstance(code, (str, int)) else None, problems
+    inference_id = data.get("inference_id")
+    return _Told(
+        shown,
+        _printable(str(code)) if isinstance(code, (str, int)) else None,
+        problems,
+        shown_id(inference_id) if isinstance(inference_id, str) else None,
+    )
 
 
 def _problems(items: object) -> list[tuple[str, str]]:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import codecs
-from typing import NamedTuple
 
 from prime_core.errors import APIResponseError
 
-__all__ = ["MAX_EVENT", "EventParser", "ServerSentEvent"]
+__all__ = ["MAX_EVENT", "ErrorData", "EventParser"]
 
 # No event of the platform is near it; one without an end must not fill the memory.
 MAX_EVENT = 64 * 1024 * 1024
 
 
-class ServerSentEvent(NamedTuple):
-    """One event.
+class ErrorData(bytes):
+    """Data of an event of the type ``error``."""
 
-    Attributes:
-        data: its data, several lines joined by a line feed; what is not UTF-8 is U+FFFD.
-        type: its type, "" where it names none.
-    """
-
-    data: str
-    type: str = ""
+    __slots__ = ()
 
 
 class EventParser:
     """Reads events from bytes that come in any pieces: LF, CRLF and lone CR end a line.
 
+    An event is its data, several lines joined by a line feed; data that is not UTF-8 is left as
+    it is. Of the types only ``error`` is told, as `ErrorData`: no other changes what data means.
     A line that is a JSON object, without a field's name before it, counts as data. Fields that
     serve to resume a stream are ignored: no stream of the platform can be resumed.
     """
+
+    # Thousands of streams are read in turn, so that what one needs is rarely in a cache.
+    __slots__ = ("_after_cr", "_clean", "_data", "_line", "_size", "_start", "_type")
 
     def __init__(self) -> None:
         self._start: bytes | None = b""  # what may become a byte order mark
@@ -41,7 +39,7 @@ class EventParser:
         self._size = 0  # bytes of the event that has no end yet
         self._clean = False  # whether the next byte begins an event, as nearly always
 
-    def feed(self, piece: bytes) -> list[ServerSentEvent]:
+    def feed(self, piece: bytes) -> list[bytes]:
         """Takes the next bytes and returns the events that they complete.
 
         Raises:
@@ -49,7 +47,7 @@ class EventParser:
         """
         if self._clean and piece.endswith(b"\n\n") and b"\r" not in piece:
             if piece.startswith(b"data: ") and piece.find(b"\n") == len(piece) - 2:
-                return [ServerSentEvent(piece[6:-2].decode("utf-8", "replace"))]
+                return [piece[6:-2]]
             return self._take_blocks(piece[:-2], [])
         events = self._take_piece(piece)
         self._clean = not (
@@ -57,7 +55,7 @@ class EventParser:
         )
         return events
 
-    def _take_piece(self, piece: bytes) -> list[ServerSentEvent]:
+    def _take_piece(self, piece: bytes) -> list[bytes]:
         if self._start is not None:
             piece = self._begin(piece)
         if self._after_cr and piece:
@@ -75,7 +73,7 @@ class EventParser:
         if self._line:
             piece = b"".join([*self._line, piece])
             self._line.clear()
-        events: list[ServerSentEvent] = []
+        events: list[bytes] = []
         if not self._data and not self._type:
             blocks, blank, rest = piece.rpartition(b"\n\n")
             if blank:
@@ -91,14 +89,14 @@ class EventParser:
         self._check_size()
         return events
 
-    def finish(self) -> ServerSentEvent | None:
+    def finish(self) -> bytes | None:
         """Ends the input, and returns the event that lacks its blank line, if there is one.
 
         The standard drops it. Servers forget that line, though, so that the caller judges
         whether it is whole.
         """
         line = b"".join([self._start or b"", *self._line])
-        events: list[ServerSentEvent] = []
+        events: list[bytes] = []
         if line:
             self._take(line, events)
         self._take(b"", events)
@@ -114,23 +112,23 @@ class EventParser:
         self._start = None
         return piece.removeprefix(codecs.BOM_UTF8)
 
-    def _take_blocks(self, blocks: bytes, events: list[ServerSentEvent]) -> list[ServerSentEvent]:
+    def _take_blocks(self, blocks: bytes, events: list[bytes]) -> list[bytes]:
         """Takes whole events; nearly all are one line of data, which needs no more than this."""
         for block in blocks.split(b"\n\n"):
             if block.startswith(b"data:") and b"\n" not in block:
                 start = 6 if block.startswith(b"data: ") else 5
-                events.append(ServerSentEvent(block[start:].decode("utf-8", "replace")))
+                events.append(block[start:])
             else:
                 for line in block.split(b"\n"):
                     self._take(line, events)
                 self._take(b"", events)
         return events
 
-    def _take(self, line: bytes, events: list[ServerSentEvent]) -> None:
+    def _take(self, line: bytes, events: list[bytes]) -> None:
         if not line:
             if self._data:
-                data = b"\n".join(self._data).decode("utf-8", "replace")
-                events.append(ServerSentEvent(data, self._type.decode("utf-8", "replace")))
+                data = b"\n".join(self._data)
+                events.append(ErrorData(data) if self._type == b"error" else data)
                 self._data.clear()
             self._type = b""
         elif line.startswith(b"{"):

@@ -38,11 +38,23 @@ class OpenStream:
         request_id: of the call, or what the answer names in its place.
     """
 
+    __slots__ = (
+        "_call",
+        "_content",
+        "_loop",
+        "_release",
+        "_response",
+        "content_type",
+        "request_id",
+        "size",
+    )
+
     def __init__(
         self, call: Call[Any], response: aiohttp.ClientResponse, release: Callable[[], None]
     ) -> None:
         self._call = call
         self._response = response
+        self._content = response.content
         self._release: Callable[[], None] | None = release
         self._loop = asyncio.get_running_loop()
         self.size = body_size(response)
@@ -70,7 +82,7 @@ class OpenStream:
             APIError: the stream broke, was cut short, or stood still for too long.
         """
         try:
-            chunk = await self._response.content.readany()
+            chunk = await self._content.readany()
         except Exception as error:
             failure = failure_of_transport(self._call, error, reading=True)
         else:

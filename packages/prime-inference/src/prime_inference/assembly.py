@@ -64,7 +64,7 @@ class _Tool:
         return ToolCall(id=self.id, type=self.type, function=function)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Answer:
     """What came of one answer. Texts are kept in pieces: joining each time would be quadratic."""
 
@@ -150,11 +150,29 @@ def _flat(lists: list[list[TokenLogprob]]) -> list[TokenLogprob] | None:
 
 
 class CompletionAssembler:
-    """Takes chunks as they come; answers may interleave."""
+    """Takes chunks as they come; answers may interleave.
+
+    Thousands of streams take turns, so that hardly anything of one is in a cache when its next
+    chunk comes: what is looked at for each chunk is kept close together.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_answers",
+        "_head",
+        "_index",
+        "_named",
+        "_service_tier",
+        "_system_fingerprint",
+        "_usage",
+    )
 
     def __init__(self) -> None:
         self._answers: dict[int, _Answer] = {}
+        self._answer = _Answer()  # the one of the piece before, and its number
+        self._index: int | None = None
         self._head: ChatCompletionChunk | None = None
+        self._named = False  # whether the head has an id
         self._usage: CompletionUsage | None = None
         self._service_tier: str | None = None
         self._system_fingerprint: str | None = None
@@ -167,13 +185,14 @@ class CompletionAssembler:
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Takes a chunk."""
-        if self._head is None or not self._head.id:
+        if not self._named:
             self._head = chunk
+            self._named = bool(chunk.id)
         for choice in chunk.choices:
-            answer = self._answers.get(choice.index)
-            if answer is None:
-                answer = self._answers[choice.index] = _Answer()
-            answer.add(choice)
+            if choice.index != self._index:
+                self._index = choice.index
+                self._answer = self._answers.setdefault(choice.index, _Answer())
+            self._answer.add(choice)
             if choice.usage is not None and chunk.usage is None:
                 self._usage = choice.usage
         if chunk.usage is not None:

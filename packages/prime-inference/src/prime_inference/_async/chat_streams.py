@@ -50,14 +50,17 @@ class AsyncChatCompletionStream:
         await self.aclose()
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
-        events = self._events
+        events, add = self._events, self._assembler.add
         try:
             while events.open:
                 chunk = events.take()
                 if chunk is None:
                     await events.receive()
-                else:
-                    yield self._taken(chunk)
+                    continue
+                if events.whole:
+                    chunk = from_whole(chunk)
+                add(chunk)
+                yield chunk
         finally:
             events.close()
 
@@ -68,9 +71,7 @@ class AsyncChatCompletionStream:
             APIError: the stream holds an error, broke, was cut short, or nothing came for
                 ``idle_timeout``. What came before it remains valid.
         """
-        return self._taken(await self._events.__anext__())
-
-    def _taken(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+        chunk = await self._events.__anext__()
         if self._events.whole:
             chunk = from_whole(chunk)
         self._assembler.add(chunk)
