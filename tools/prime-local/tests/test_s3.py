@@ -6,7 +6,7 @@ import base64
 import hashlib
 import random
 import zlib
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -265,6 +265,24 @@ async def test_a_request_that_was_changed_is_refused(s3: S3Client) -> None:
     s3.client.meta.events.register("before-send.s3.PutObject", change)
     refused = await s3.error("put_object", Key="a", Body=b"", Metadata={"mtime": "1"})
     assert refused == ("SignatureDoesNotMatch", 403)
+
+
+async def test_a_header_that_was_not_signed_is_refused(s3: S3Client) -> None:
+    def change(request: Any, **_: Any) -> None:
+        request.headers["x-amz-meta-mtime"] = "2"
+
+    s3.client.meta.events.register("before-send.s3.PutObject", change)
+    assert await s3.error("put_object", Key="a", Body=b"") == ("AccessDenied", 403)
+
+
+async def test_an_old_signature_is_refused(
+    s3: S3Client, monkeypatch: pytest.MonkeyPatch, prime_platform: LocalPlatform
+) -> None:
+    await prime_platform.advance(3600)  # those who sign are not told
+    await s3("put_object", Key="a", Body=b"")
+    late = datetime.now(timezone.utc) - timedelta(minutes=20)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_: late)
+    assert await s3.error("put_object", Key="a", Body=b"") == ("RequestTimeTooSkewed", 403)
 
 
 async def test_trailing_checksums_are_compared(prime_platform: LocalPlatform) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -273,6 +276,36 @@ async def test_a_run_is_the_only_writer(prime_platform: LocalPlatform, client: R
 
 def _pieces() -> Iterator[bytes]:
     yield b"ab" * 2**20
+
+
+async def test_a_hosted_run_leaves_its_checkpoints_on_its_volume(
+    prime_platform: LocalPlatform, client: RawClient
+) -> None:
+    await made(client)
+    config = {
+        "max_steps": 4,
+        "ckpt": {"interval": 2},
+        "model": {"name": "Qwen/Qwen3-4B-Instruct-2507"},
+        "orchestrator": {"train": {"source": [{"env": {"taskset": {"id": "alphabet-sort"}}}]}},
+        "inference": {},
+    }
+    body = {"config": config, "gpuType": "H200_141GB", "volume": "research"}
+    run = (await client.call("POST", "/api/v1/training/runs", body)).body["runId"]
+    put = {"mode": "put", "path": "d/"}
+    assert run in (await refusal(client, "POST", "/research/transfer", put))[1]
+    assert (await refusal(client, "DELETE", "/research"))[0] == 409
+    await prime_platform.advance(3600)
+    get = await route(client, "get", f"runs/{run}/")
+    reader, folder = client_of(get), f"{get['prefix']}runs/{run}/checkpoints/"
+    keys = await reader.keys(Prefix=folder)
+    assert {key[len(folder) :].split("/")[0] for key in keys} == {"step_2", "step_4"}
+    assert f"{folder}step_4/trainer/.metadata" in keys
+    shard = next(key for key in keys if key.endswith(".distcp"))
+    head = await reader("head_object", Key=shard)
+    digest = base64.b64encode(hashlib.md5(await reader.read(shard)).digest()).decode()
+    assert head["Metadata"]["md5chksum"] == digest
+    assert re.fullmatch(r"\d+(\.\d*[1-9])?", head["Metadata"]["mtime"])
+    await route(client, "put", "d/")
 
 
 async def test_sessions_need_a_key_and_an_allocation(client: RawClient) -> None:

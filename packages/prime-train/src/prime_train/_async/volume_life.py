@@ -86,7 +86,7 @@ class AsyncVolumeLife(AsyncResource):
             ValueError: a wrong name or size; nothing was sent.
             APIError: any other failure.
         """
-        check_volume_size(size)
+        gib = check_volume_size(size)
         body = CreateVolumeBody(name=check_volume_name(name), size=size, warm=bool(warm))
         before = await self.list(team_id=team_id)
         if any(volume.name == name for volume in before):
@@ -95,7 +95,7 @@ class AsyncVolumeLife(AsyncResource):
         async def find() -> Sequence[Volume]:
             # It was not there before, and nobody else can have taken the name since but a teammate.
             found = await self.list(team_id=team_id)
-            return [each for each in found if each.name == name and each.size == size]
+            return [each for each in found if each.name == name and _has_size(each, gib)]
 
         with typed_refusals():
             return await create_unkeyed(
@@ -205,7 +205,7 @@ class AsyncVolumeLife(AsyncResource):
         except (APIConnectionError, ServerError):
             # It may have been done: sent again, it would be refused for that.
             found = await self.get(name, team_id=team_id)
-            if found.size is None or check_volume_size(found.size) != wanted:
+            if not _has_size(found, wanted):
                 raise
             return found
 
@@ -246,3 +246,8 @@ class AsyncVolumeLife(AsyncResource):
 
     def _close_schedules(self) -> None:
         close_schedules(self._volume_schedules)
+
+
+def _has_size(volume: Volume, gib: int) -> bool:
+    """Whether a volume has this size, however the platform writes it."""
+    return volume.size is not None and check_volume_size(volume.size) == gib

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from urllib.parse import quote, unquote
@@ -56,19 +55,15 @@ def read_authorization(request: web.Request) -> Authorization:
     return Authorization(credential[1], scope, signed, fields.get("Signature", ""))
 
 
-def check_signature(
-    request: web.Request,
-    authorization: Authorization,
-    secret: str,
-    now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
-) -> None:
+def check_signature(request: web.Request, authorization: Authorization, secret: str) -> None:
     """Refuse a request that the holder of this secret has not signed, or not lately.
+
+    Its date is compared with this machine's: the platform's may be hours ahead of who signs.
 
     Args:
         request: its body is vouched for by the digest among its headers, or by nothing.
         authorization: what it says of itself.
         secret: the secret of that access key.
-        now: this machine's time. The platform's may be hours ahead of the one who signs.
 
     Raises:
         S3Error: `AccessDenied`, `RequestTimeTooSkewed` or `SignatureDoesNotMatch`.
@@ -81,7 +76,7 @@ def check_signature(
         signed_at = datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
     except ValueError:
         raise S3Error("AccessDenied", "x-amz-date must say when the request was signed") from None
-    if abs(signed_at - now()) > _SKEW:
+    if abs(signed_at - datetime.now(timezone.utc)) > _SKEW:
         raise S3Error("RequestTimeTooSkewed", "The request was signed at another time than now")
     digest = hashlib.sha256(_canonical(request, authorization.signed).encode()).hexdigest()
     text = "\n".join((_ALGORITHM, date, authorization.scope, digest))

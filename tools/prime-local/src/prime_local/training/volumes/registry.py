@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -217,7 +219,8 @@ class TrainingVolumes:
             raise OSError(errno.EDQUOT, "Disk quota exceeded", key)
         now = self._clock.date()
         part = Part(received.blob, received.size, received.md5, {}, now)
-        described = Description(metadata={"mtime": f"{now.timestamp():.3f}"})
+        digest = base64.b64encode(bytes.fromhex(received.md5)).decode()
+        described = Description(metadata={"mtime": _mtime(now), "md5chksum": digest})
         self._s3.store.make(
             VOLUMES_BUCKET, volume.prefix + key, [part], received.md5, described, {}
         )
@@ -323,3 +326,8 @@ class TrainingVolumes:
 async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
+
+
+def _mtime(date: datetime) -> str:
+    """Return a time as rclone writes it: seconds, with decimals as far as there are any."""
+    return f"{date.timestamp():.3f}".rstrip("0").rstrip(".")
