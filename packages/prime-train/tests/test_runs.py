@@ -59,9 +59,7 @@ async def slow_client(slow: LocalPlatform) -> AsyncIterator[AsyncTrainClient]:
 
 
 async def running(platform: LocalPlatform, client: AsyncTrainClient, **asked: Any) -> DispatchedRun:
-    """A run that trains, on a new volume if it has one."""
-    if "volume" in asked:
-        await client.volumes.create(asked["volume"], "1Gi")
+    """A run that trains."""
     made = await client.runs.create(CONFIG, **{"gpu_type": H200, **asked})
     await platform.advance(181)
     assert (await client.runs.get(made.run_id)).status == "RUNNING"
