@@ -50,6 +50,7 @@ def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prime_core.polling.TICK_JITTER", 0.005)
     monkeypatch.setattr("prime_core.polling.FIRST_INTERVAL", 0.05)
     monkeypatch.setattr("prime_core.polling.LONGEST_INTERVAL", 0.1)
+    monkeypatch.setattr("prime_train.run_waiting.FIRST_PAUSE", 0.05)
     monkeypatch.setattr("prime_train._async.hosted_evaluations.START_PAUSE", 0.05)
     monkeypatch.setattr("prime_train._async.hosted_evaluations.LOG_PAUSE", 0.05)
     monkeypatch.setattr("prime_train._async.hosted_evaluations.THROTTLED_PAUSES", (0.05,))
