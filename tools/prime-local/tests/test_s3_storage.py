@@ -74,15 +74,28 @@ async def test_what_is_replaced_leaves_nothing_on_the_disk(tmp_path: Path) -> No
         assert await s3.error("get_object", Key="a") == ("InvalidAccessKeyId", 403)
 
 
-async def test_a_reader_has_the_object_that_it_began_with(s3: S3Client) -> None:
-    content = random.Random(0).randbytes(8 * MIB)
-    await s3("put_object", Key="a", Body=content)
+async def test_a_reader_has_the_object_that_it_began_with(
+    prime_platform: LocalPlatform, s3: S3Client
+) -> None:
+    part = random.Random(0).randbytes(16 * MIB)
+    await complete(s3, "a", await upload(s3, "a", [part, part]))
     answer = await s3("get_object", Key="a")
     first = await asyncio.to_thread(answer["Body"].read, 1000)
     await s3("put_object", Key="a", Body=b"other")
+    await prime_platform._core.tasks.settle(1)  # which delete what nobody reads
     rest = await asyncio.to_thread(answer["Body"].read)
-    assert first + rest == content
+    assert first + rest == part + part
     assert await s3.read("a") == b"other"
+
+
+async def test_an_object_that_cannot_be_read_breaks_off(tmp_path: Path) -> None:
+    async with LocalPlatform(data_dir=tmp_path) as platform:
+        s3 = own_bucket(platform)
+        await s3("put_object", Key="a", Body=b"x" * MIB)
+        for file in (tmp_path / "s3").iterdir():
+            file.unlink()
+        with pytest.raises((ResponseStreamingError, ConnectionClosedError)):
+            await s3.read("a")
 
 
 async def test_zeros_take_no_room(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from email.utils import format_datetime
 
@@ -12,7 +13,9 @@ from prime_local.s3.bodies import receive
 from prime_local.s3.calls import S3Call
 from prime_local.s3.errors import S3Error
 from prime_local.s3.records import Description, Part, StoredObject
-from prime_local.spoiling import response_body
+from prime_local.spoiling import abort, response_body
+
+logger = logging.getLogger("prime_local")
 
 _METADATA = "x-amz-meta-"
 _KEPT_HEADERS = ("Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language")
@@ -63,6 +66,10 @@ async def get_object(call: S3Call) -> Reply | web.StreamResponse:
     except ConnectionError:
         # Its reader left, or a fault broke it off.
         pass
+    except OSError as error:
+        # Its head has been sent: nothing but its end can tell that it is not whole.
+        logger.error("cannot read the object %s: %s", found.id, error)
+        abort(call.request.transport)
     finally:
         await pieces.aclose()
     return response
