@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from interrupting import PATIENCE, interrupt
 
 from prime_local import FaultRule
 from prime_local.subprocess_server import PlatformProcess
 
 PROGRAM = Path(__file__).parent / "programs" / "rental_program.py"
-# How long after the interruption nothing may live any more, and the process may last.
-PATIENCE = 15.0
-# How long the program may take to get there, on a busy machine.
-START = 40.0
 
 pytestmark = pytest.mark.timeout(90)
 either_style = pytest.mark.parametrize("style", ["async", "sync"])
@@ -39,32 +33,16 @@ def run(
     ``until`` is an operation that must have been asked for before the interruption, ``pause``
     the seconds after each signal.
     """
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), style, how],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return interrupt(
+        PROGRAM,
+        [style, how],
+        environment,
+        signals,
+        announced=until is None or how in ("create", "thread"),
+        until=until,
+        platform=platform,
+        pause=pause,
     )
-    try:
-        assert process.stdout is not None
-        if until is None or how in ("create", "thread"):
-            assert process.stdout.readline() == "working\n"
-        deadline = time.monotonic() + START
-        while until and platform and not platform.ledger()["requests"].get(until):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        for number in signals:
-            process.send_signal(number)
-            time.sleep(pause)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE)
-        ended = process.poll() is not None
-    finally:
-        process.kill()
-        _, stderr = process.communicate()
-    assert ended, f"still there after {PATIENCE} s: {stderr}"
-    return process.returncode, stderr
 
 
 def nothing_lives(platform: PlatformProcess) -> None:

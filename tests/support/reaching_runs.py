@@ -45,6 +45,7 @@ async def discard(ground: Ground) -> None:
 
 
 async def pause(ground: Ground) -> DispatchedRun:
+    await ground.client.volumes.create("reached", "1Gi")
     made = await run(ground, "reached")
     assert (await ground.client.runs.pause(made.run_id)).status == "PAUSING"
     await ground.client.runs.wait(made.run_id, until="PAUSED", timeout=20)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import reaching_run_outputs
 import reaching_runs
+import reaching_volumes
 
 from prime_compute import AsyncComputeClient
 from prime_local import PlatformProcess
@@ -258,6 +259,7 @@ async def upload_samples(ground: Ground) -> None:
 REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
     **reaching_runs.REACH,
     **reaching_run_outputs.REACH,
+    **reaching_volumes.REACH,
     "list_available_fft_models": list_models,
     "list_available_gpu_types": list_gpu_types,
     "create_external_run": lambda ground: ground.external_run(),
@@ -304,23 +306,4 @@ REACH: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "create_environment_variable": lambda ground: ground.variable(),
     "update_environment_variable": update_variable,
     "delete_environment_variable": delete_variable,
-}
-
-# Operations whose methods are still to be written.
-TO_COME = {
-    "list_volumes",
-    "create_volume",
-    "expand_volume",
-    "delete_volume",
-    "get_volume_usage",
-    "list_volume_sessions",
-    "create_volume_session",
-    "get_volume_session",
-    "stop_volume_session",
-    "route_volume_transfer",
-    "release_volume_transfer",
-    "create_bucket_transfer",
-    "list_bucket_transfers",
-    "get_bucket_transfer",
-    "cancel_bucket_transfer",
 }

@@ -53,6 +53,7 @@ def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prime_train.log_following.START_PAUSE", 0.05)
     monkeypatch.setattr("prime_train.log_following.THROTTLED_PAUSES", (0.05,))
     monkeypatch.setattr("prime_train.log_pace.LOG_PAUSE", 0.05)
+    monkeypatch.setattr("prime_train.run_waiting.FIRST_PAUSE", 0.05)
 
 
 @pytest.fixture

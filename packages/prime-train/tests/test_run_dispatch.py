@@ -148,11 +148,13 @@ async def test_a_resume_without_an_answer_is_found_and_not_sent_again(
     assert platform.ledger()["requests"]["resume_training_run"] == 1
 
 
+@pytest.mark.parametrize("answer", ["late", "lost"])
 async def test_a_cancelled_resume_is_deleted_and_nothing_else(
-    platform: LocalPlatform, client: AsyncTrainClient
+    platform: LocalPlatform, client: AsyncTrainClient, answer: str
 ) -> None:
     run_id = await paused(platform, client)
-    platform.add_faults(FaultRule("resume_training_run", delay_after=0.3))
+    reset: Any = "after_commit" if answer == "lost" else None
+    platform.add_faults(FaultRule("resume_training_run", nth=1, delay_after=0.3, reset=reset))
     resume = asyncio.ensure_future(client.runs.resume(run_id))
     await until(platform, lambda ledger: ledger["runs"]["created"] == 2)
     resume.cancel()
@@ -162,6 +164,105 @@ async def test_a_cancelled_resume_is_deleted_and_nothing_else(
     assert (await client.runs.get(run_id)).status == "PAUSED"
     # The volume is free again.
     await client.runs.resume(run_id)
+
+
+async def test_a_volume_that_is_not_there_is_made_for_a_run(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    made = await client.runs.create(CONFIG, volume="research", volume_size="500Gi")
+    assert made.volume_created == "500Gi"
+    volume = await client.volumes.get("research")
+    assert (volume.size, volume.status) == ("500Gi", "RUNNING")
+    assert (await client.runs.get(made.run_id)).volume_name == "research"
+    await client.runs.stop(made.run_id, wait=True)
+    again = await client.runs.create(CONFIG, volume="research", volume_size="1Ti")
+    assert again.volume_created is None
+    assert [each.size for each in await client.volumes.list()] == ["500Gi"]
+    default = await client.runs.create(load_config(RL, {"volume": "other"}))
+    assert default.volume_created == "5Ti"
+    in_file = {"volume": "third", "volume_size": "10Gi"}
+    assert (await client.runs.create(load_config(RL, in_file))).volume_created == "10Gi"
+    of_team = await client.runs.create(CONFIG, volume="other", volume_size="1Gi", team_id="team-1")
+    assert of_team.volume_created == "1Gi"
+    assert [each.name for each in await client.volumes.list(team_id="team-1")] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"volume_size": "1Ti"}, "needs volume"),
+        ({"volume": "research", "volume_size": "1TB"}, "whole number"),
+        ({"volume": "research", "volume_size": "21Ti"}, "20Ti"),
+    ],
+)
+async def test_a_wrong_size_is_not_sent(
+    platform: LocalPlatform, client: AsyncTrainClient, asked: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        await client.runs.create(CONFIG, **asked)  # type: ignore[arg-type]
+    assert platform.ledger()["requests"] == {}
+
+
+async def test_a_volume_that_was_made_for_a_refused_run_is_deleted(
+    platform: LocalPlatform,
+) -> None:
+    async with AsyncTrainClient() as client:
+        with pytest.raises(BadRequestError):
+            await client.runs.create(CONFIG, volume="research", gpu_type="A100_80GB")
+    await until(platform, lambda ledger: ledger["training_volumes"]["live"] == 0)
+    assert platform.ledger()["training_volumes"]["created"] == 1
+
+
+@pytest.mark.parametrize("answer", ["late", "lost"])
+async def test_a_cancelled_create_deletes_run_and_volume(
+    platform: LocalPlatform, answer: str
+) -> None:
+    reset: Any = "after_commit" if answer == "lost" else None
+    platform.add_faults(FaultRule("create_training_run", delay_after=0.3, reset=reset))
+    async with AsyncTrainClient() as client:
+        create = asyncio.ensure_future(client.runs.create(CONFIG, volume="research"))
+        await until(platform, lambda ledger: ledger["runs"]["created"] == 1)
+        create.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await create
+    await settled(platform, 0)
+    await until(platform, lambda ledger: ledger["training_volumes"]["live"] == 0)
+
+
+async def test_a_volume_that_was_there_outlives_a_refused_run(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    await client.volumes.create("research", "10Gi")
+    with pytest.raises(BadRequestError):
+        await client.runs.create(CONFIG, volume="research", gpu_type="A100_80GB")
+    assert [each.name for each in await client.volumes.list()] == ["research"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_run_is_paused_and_resumed_to_its_end_through_resets_and_throttling(
+    platform: LocalPlatform, client: AsyncTrainClient, seed: int
+) -> None:
+    platform.set_training_pace(step_time=60)
+    headers = {"Retry-After": "0.01"}
+    platform.add_faults(
+        FaultRule("*", probability=0.2, seed=seed, status=429, headers=headers),
+        FaultRule("*", probability=0.1, seed=seed + 10, reset="after_commit"),
+    )
+    config = load_config(RL, {"max_steps": 4})
+    first = await client.runs.create(config, volume="research", volume_size="1Gi")
+    await client.runs.wait(first.run_id, until="RUNNING", timeout=10)
+    await client.runs.pause(first.run_id)
+    await platform.advance(60)
+    await client.runs.wait(first.run_id, until="PAUSED", timeout=10)
+    second = await client.runs.resume(first.run_id)
+    await platform.advance(180)
+    done = await client.runs.wait(second.run_id, timeout=10)
+    platform.clear_faults()
+    assert done.status == "COMPLETED"
+    ledger = platform.ledger()
+    assert (ledger["runs"]["created"], ledger["runs"]["live"]) == (2, 0)
+    assert ledger["training_volumes"]["created"] == 1
+    assert {run.id for run in await every(client)} == {first.run_id, second.run_id}
 
 
 async def test_refusals_are_told_by_what_they_mean(

@@ -33,6 +33,7 @@ async def test_ledger_counts_what_happened(client: RawClient) -> None:
         "sandboxes": {"live": 1, "peak": 2, "created": 2, "deleted": 1},
         "pods": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "disks": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
+        "training_volumes": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "runs": {"live": 0, "peak": 0, "created": 0, "deleted": 0},
         "creates_per_key": {"a": 1, "b": 1},
         "requests": {"create_sandbox": 3, "delete_sandbox": 1, "get_sandbox": 1},

@@ -34,6 +34,10 @@ RL: Json = {
 
 
 async def dispatch(client: RawClient, config: Json | None = None, **asked: Any) -> str:
+    """Dispatch a run, whose volume is made for it."""
+    if "volume" in asked:
+        volume = {"name": asked["volume"], "size": "1Gi", "teamId": asked.get("teamId")}
+        await client.call("POST", "/api/v1/training/volumes", volume)
     body = {"config": config or RL, "name": "mine", "gpuType": H200, **asked}
     answer = await client.call("POST", DISPATCHED, body)
     assert answer.status == 201, answer.body
@@ -271,8 +275,9 @@ async def test_a_volume_has_one_run_until_its_last_files_are_saved(
     refused = await client.call("POST", DISPATCHED, body)
     assert refused.status == 409
     assert first in refused.body["detail"]
-    of_team = await client.call("POST", DISPATCHED, {**body, "teamId": TEAM})
-    assert of_team.status == 201
+    missing = await client.call("POST", DISPATCHED, {**body, "teamId": TEAM})
+    assert missing.status == 404
+    await dispatch(client, volume="research", teamId=TEAM)
     await platform.advance(3600)
     assert (await client.call("POST", DISPATCHED, body)).status == 201
 

@@ -11,9 +11,24 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+)
 
-__all__ = ["OpenEnum", "RequestModel", "ResponseModel", "StrEnum", "UtcDatetime", "encode_request"]
+__all__ = [
+    "OpenEnum",
+    "RequestModel",
+    "ResponseModel",
+    "SentSecret",
+    "StrEnum",
+    "UtcDatetime",
+    "encode_request",
+]
 
 
 class StrEnum(str, Enum):
@@ -38,6 +53,12 @@ def _assume_utc(value: datetime) -> datetime:
 
 UtcDatetime: TypeAlias = Annotated[datetime, AfterValidator(_assume_utc)]
 """An aware datetime; a time stamp without a zone reads as UTC, other offsets are kept."""
+
+
+SentSecret: TypeAlias = Annotated[
+    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), when_used="json")
+]
+"""A secret of a request: hidden wherever it is shown, and sent as it is."""
 
 
 class RequestModel(BaseModel):

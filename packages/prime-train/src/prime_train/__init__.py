@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from prime_train._async.evaluations import AsyncEvaluations as AsyncEvaluations
     from prime_train._async.external_runs import AsyncExternalRuns as AsyncExternalRuns
     from prime_train._async.train_client import AsyncTrainClient as AsyncTrainClient
+    from prime_train._async.volume_sessions import AsyncOpenVolumeSession as AsyncOpenVolumeSession
+    from prime_train._async.volumes import AsyncVolumes as AsyncVolumes
     from prime_train._sync.capacity import Capacity as Capacity
     from prime_train._sync.environments import Environments as Environments
     from prime_train._sync.evaluations import Evaluations as Evaluations
     from prime_train._sync.external_runs import ExternalRuns as ExternalRuns
     from prime_train._sync.train_client import TrainClient as TrainClient
+    from prime_train._sync.volume_sessions import OpenVolumeSession as OpenVolumeSession
+    from prime_train._sync.volumes import Volumes as Volumes
     from prime_train.configs.estimates import ByteRange as ByteRange
     from prime_train.configs.estimates import CheckpointNeed as CheckpointNeed
     from prime_train.configs.estimates import RunEstimate as RunEstimate
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
     from prime_train.configs.sizes import VolumePrice as VolumePrice
     from prime_train.configs.sizes import volume_price as volume_price
     from prime_train.configs.sizing import GpuCount as GpuCount
+    from prime_train.errors import BucketTransferError as BucketTransferError
+    from prime_train.errors import BucketTransferTimeoutError as BucketTransferTimeoutError
     from prime_train.errors import ConfigIssue as ConfigIssue
     from prime_train.errors import HostedEvaluationError as HostedEvaluationError
     from prime_train.errors import HostedEvaluationTimeoutError as HostedEvaluationTimeoutError
@@ -63,8 +69,19 @@ if TYPE_CHECKING:
     from prime_train.errors import RunFailedError as RunFailedError
     from prime_train.errors import RunTimeoutError as RunTimeoutError
     from prime_train.errors import VolumeBusyError as VolumeBusyError
+    from prime_train.errors import VolumeExistsError as VolumeExistsError
+    from prime_train.errors import VolumeNotReadyError as VolumeNotReadyError
+    from prime_train.errors import VolumePathError as VolumePathError
+    from prime_train.errors import VolumeSessionError as VolumeSessionError
+    from prime_train.errors import VolumeSessionTimeoutError as VolumeSessionTimeoutError
+    from prime_train.errors import VolumeSessionUnavailableError as VolumeSessionUnavailableError
+    from prime_train.errors import VolumeWaitTimeoutError as VolumeWaitTimeoutError
     from prime_train.log_lines import LogGap as LogGap
     from prime_train.log_lines import parse_log_line as parse_log_line
+    from prime_train.models.bucket_transfers import BucketCredentials as BucketCredentials
+    from prime_train.models.bucket_transfers import BucketTransfer as BucketTransfer
+    from prime_train.models.bucket_transfers import BucketTransferProgress as BucketTransferProgress
+    from prime_train.models.bucket_transfers import BucketTransferStatus as BucketTransferStatus
     from prime_train.models.capacity import ModelCluster as ModelCluster
     from prime_train.models.capacity import OnDemandGpu as OnDemandGpu
     from prime_train.models.capacity import TrainableModel as TrainableModel
@@ -126,6 +143,13 @@ if TYPE_CHECKING:
     from prime_train.models.runs import RunPage as RunPage
     from prime_train.models.runs import RunState as RunState
     from prime_train.models.runs import RunStatus as RunStatus
+    from prime_train.models.volume_sessions import VolumeSession as VolumeSession
+    from prime_train.models.volume_sessions import VolumeSessionGateway as VolumeSessionGateway
+    from prime_train.models.volume_sessions import VolumeSessionPhase as VolumeSessionPhase
+    from prime_train.models.volume_transfers import VolumeTransferRoute as VolumeTransferRoute
+    from prime_train.models.volumes import Volume as Volume
+    from prime_train.models.volumes import VolumeStatus as VolumeStatus
+    from prime_train.models.volumes import VolumeUsage as VolumeUsage
 
 _EXPORTS = {
     "APIClient": "prime_core._sync.api_client",
@@ -138,8 +162,16 @@ _EXPORTS = {
     "AsyncEnvironments": "prime_train._async.environments",
     "AsyncEvaluations": "prime_train._async.evaluations",
     "AsyncExternalRuns": "prime_train._async.external_runs",
+    "AsyncOpenVolumeSession": "prime_train._async.volume_sessions",
     "AsyncTrainClient": "prime_train._async.train_client",
+    "AsyncVolumes": "prime_train._async.volumes",
     "BadRequestError": "prime_core.errors",
+    "BucketCredentials": "prime_train.models.bucket_transfers",
+    "BucketTransfer": "prime_train.models.bucket_transfers",
+    "BucketTransferError": "prime_train.errors",
+    "BucketTransferProgress": "prime_train.models.bucket_transfers",
+    "BucketTransferStatus": "prime_train.models.bucket_transfers",
+    "BucketTransferTimeoutError": "prime_train.errors",
     "ByteRange": "prime_train.configs.estimates",
     "CancelledEvaluation": "prime_train.models.hosted_evaluations",
     "Capacity": "prime_train._sync.capacity",
@@ -198,6 +230,7 @@ _EXPORTS = {
     "NotFoundError": "prime_core.errors",
     "OnDemandAccessError": "prime_train.errors",
     "OnDemandGpu": "prime_train.models.capacity",
+    "OpenVolumeSession": "prime_train._sync.volume_sessions",
     "PaymentRequiredError": "prime_core.errors",
     "PreparedRun": "prime_train.models.run_dispatch",
     "PrimeError": "prime_core.errors",
@@ -239,8 +272,23 @@ _EXPORTS = {
     "UnsafeArchiveError": "prime_core.errors",
     "UpdatedEvaluation": "prime_train.models.evaluations",
     "ValidationError": "prime_core.errors",
+    "Volume": "prime_train.models.volumes",
     "VolumeBusyError": "prime_train.errors",
+    "VolumeExistsError": "prime_train.errors",
+    "VolumeNotReadyError": "prime_train.errors",
+    "VolumePathError": "prime_train.errors",
     "VolumePrice": "prime_train.configs.sizes",
+    "VolumeSession": "prime_train.models.volume_sessions",
+    "VolumeSessionError": "prime_train.errors",
+    "VolumeSessionGateway": "prime_train.models.volume_sessions",
+    "VolumeSessionPhase": "prime_train.models.volume_sessions",
+    "VolumeSessionTimeoutError": "prime_train.errors",
+    "VolumeSessionUnavailableError": "prime_train.errors",
+    "VolumeStatus": "prime_train.models.volumes",
+    "VolumeTransferRoute": "prime_train.models.volume_transfers",
+    "VolumeUsage": "prime_train.models.volumes",
+    "VolumeWaitTimeoutError": "prime_train.errors",
+    "Volumes": "prime_train._sync.volumes",
     "build_payload_from_toml": "prime_train.configs.payload",
     "build_request": "prime_train.configs.payload",
     "checkpoint_need": "prime_train.configs.estimates",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from prime_core.errors import ConflictError, ForbiddenError, PrimeError
@@ -11,6 +12,8 @@ from prime_train.models.evaluations import FailedSamples
 from prime_train.models.runs import FailureAnalysis
 
 __all__ = [
+    "BucketTransferError",
+    "BucketTransferTimeoutError",
     "ConfigIssue",
     "HostedEvaluationError",
     "HostedEvaluationTimeoutError",
@@ -24,6 +27,13 @@ __all__ = [
     "RunFailedError",
     "RunTimeoutError",
     "VolumeBusyError",
+    "VolumeExistsError",
+    "VolumeNotReadyError",
+    "VolumePathError",
+    "VolumeSessionError",
+    "VolumeSessionTimeoutError",
+    "VolumeSessionUnavailableError",
+    "VolumeWaitTimeoutError",
 ]
 
 
@@ -135,15 +145,87 @@ class PublishError(PrimeError):
     """The platform did not publish a version of an environment; the text says why."""
 
 
+class VolumeBusyError(ConflictError):
+    """Somebody else writes to the volume: a run, a session or an upload. Nothing was moved.
+
+    Attributes:
+        until: when an upload's hold on it ends unless it is renewed; `None` if that is not said.
+    """
+
+    until: datetime | None = None
+
+
+class VolumePathError(PrimeError, ValueError):
+    """A path can't be transferred, or would take another's place; nothing was moved."""
+
+
+class VolumeExistsError(ConflictError):
+    """There is a volume of this name; use that one, or choose another name."""
+
+
+class VolumeNotReadyError(PrimeError, RuntimeError):
+    """A volume can't be used: it failed, or is being deleted.
+
+    Args:
+        name: the volume.
+        reason: what is the matter.
+        status: its state, or None when it was not seen.
+    """
+
+    def __init__(self, name: str, reason: str, status: str | None = None) -> None:
+        super().__init__(f"Volume {name!r} {reason}")
+        self.name = name
+        self.status = status
+
+
+class VolumeWaitTimeoutError(VolumeNotReadyError, TimeoutError):
+    """A volume could not be used in time; it is there, and costs money, until it is deleted."""
+
+
+class VolumeSessionUnavailableError(ConflictError):
+    """There can be no such session: the account has no SSH key, the scope no cluster, or 20."""
+
+
+class VolumeSessionError(PrimeError, RuntimeError):
+    """A session ended before it could be used.
+
+    Args:
+        session_id: the session.
+        reason: what is the matter.
+        phase: how far it was, or its status.
+    """
+
+    def __init__(self, session_id: str, reason: str, phase: str | None = None) -> None:
+        super().__init__(f"Session {session_id} {reason}")
+        self.session_id = session_id
+        self.phase = phase
+
+
+class VolumeSessionTimeoutError(VolumeSessionError, TimeoutError):
+    """A session could not be used in time; it goes on, and holds its volume, until it stops."""
+
+
+class BucketTransferError(PrimeError, RuntimeError):
+    """A copy between a volume and a bucket ended otherwise than it should.
+
+    Args:
+        transfer_id: the copy.
+        reason: what is the matter.
+        status: its state, or None when it was not seen.
+    """
+
+    def __init__(self, transfer_id: str, reason: str, status: str | None = None) -> None:
+        super().__init__(f"Copy {transfer_id} {reason}")
+        self.transfer_id = transfer_id
+        self.status = status
+
+
+class BucketTransferTimeoutError(BucketTransferError, TimeoutError):
+    """A copy did not end in time; it goes on."""
+
+
 class OnDemandAccessError(ForbiddenError):
     """On-demand training is in beta, and this account or team has no access: ask for it."""
-
-
-class VolumeBusyError(ConflictError):
-    """A volume has a writer already: a run, a read-write session or an upload.
-
-    Wait until it has ended and its last changes are saved, then try again.
-    """
 
 
 class RunError(PrimeError, RuntimeError):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_local.account.service import Account
-from prime_local.assumptions import Assumptions
 from prime_local.availability.catalogue import Catalogue
 from prime_local.checkpoints.archive import Archive
 from prime_local.checkpoints.registry import KIND as CHECKPOINT
@@ -33,13 +30,16 @@ from prime_local.networks.fabric import Fabric
 from prime_local.networks.lans import LanNetworks
 from prime_local.recording import Recording
 from prime_local.refusals import Refusals
-from prime_local.rentals import Rentals, RentalSettings
+from prime_local.rentals import Rentals
+from prime_local.s3.operations import NAMES as S3_NAMES
+from prime_local.s3.service import S3Service
 from prime_local.sandboxes.images import ImageBuilds
-from prime_local.sandboxes.isolation.base import Box, ModeName, Mount, WantedMode
+from prime_local.sandboxes.isolation.base import Box, ModeName, Mount
 from prime_local.sandboxes.isolation.premises import Premises
 from prime_local.sandboxes.life import Host, SandboxLife
 from prime_local.sandboxes.record import Sandbox, Status
 from prime_local.sandboxes.registry import SandboxRegistry
+from prime_local.settings import Settings
 from prime_local.slurm.registry import KIND as SLURM
 from prime_local.slurm.registry import SlurmRegistry
 from prime_local.ssh.sessions import SshSessions
@@ -47,7 +47,7 @@ from prime_local.storage import SqliteStorage, Storage
 from prime_local.tasks import TaskSet
 from prime_local.tokens import GatewayTokens
 from prime_local.traces.service import TracesService
-from prime_local.training.runs.registry import RunPace
+from prime_local.training.volumes.registry import TrainingVolumes
 
 if TYPE_CHECKING:
     from prime_local.contract.protobuf import CommandMessages
@@ -57,42 +57,8 @@ _ARCHIVE_NAME = "checkpoints"
 _IMAGES_NAME = "images"
 _BUILDS_NAME = "builds"
 _TRACES_NAME = "traces.sqlite3"
+_S3_NAME = "s3"
 _CLOSE_SECONDS = 2.5
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a platform behaves.
-
-    `LocalPlatform` explains each setting.
-    """
-
-    limits: bool = True
-    strict_limits: bool = False
-    start_delay: float = 0.0
-    gateway_delay: float = 0.0
-    image_build_time: float = 0.0
-    network_delay: float = 0.0
-    checkpoint_time: float = 0.0
-    removal_time: float = 0.0
-    rollout_time: float = 0.0
-    training: RunPace = field(default_factory=RunPace)
-    trace_index_delay: float = 0.0
-    seed: int | None = None
-    data_dir: Path | None = None
-    isolation: WantedMode = "process"
-    token_lifetime: float = 1800.0
-    inference_upstream: str | None = None
-    latency: float = 0.0
-    clock_skew: float = 0.0
-    noise: bool = False
-    assumptions: Assumptions = field(default_factory=Assumptions)
-    rentals: RentalSettings = field(default_factory=RentalSettings)
-    validate_responses: bool = False
-
-    def __post_init__(self) -> None:
-        if self.strict_limits and not self.limits:
-            raise ValueError("strict_limits adds to the documented limits: it needs limits")
 
 
 class PlatformCore:
@@ -119,7 +85,7 @@ class PlatformCore:
         self.api_key = storage.facts.get("api_key", api_key)
         self.user_id = storage.facts.get("user_id", user_id)
         self.refusals = Refusals(self.clock, settings.assumptions)
-        self.faults = FaultRules(self.contract.operations)
+        self.faults = FaultRules([*self.contract.operations, *S3_NAMES])
         self.faults.add(faults)
         self.ssh_sessions = SshSessions(self.clock, self.identifiers)
         self.tokens = GatewayTokens(self.clock, self.identifiers, settings.token_lifetime)
@@ -138,6 +104,7 @@ class PlatformCore:
         self.traces = TracesService(
             kept / _TRACES_NAME, self.clock, self.user_id, settings.trace_index_delay
         )
+        self._s3_folder = kept / _S3_NAME
         self._archive = Archive(kept / _ARCHIVE_NAME, premises.copier)
         self._image_archive = Archive(kept / _IMAGES_NAME, premises.copier)
         self._host = Host(
@@ -214,6 +181,8 @@ class PlatformCore:
         await self.images.take_over(
             objects.get(IMAGES, {}).values(), objects.get(BUILDS, {}).values()
         )
+        await self.s3.take_over(objects)
+        self.training_volumes.take_over(objects)
         self.recording.take_over(objects)
         self._storage.save_facts(
             api_key=self.api_key, user_id=self.user_id, instance=self._premises.instance
@@ -259,6 +228,19 @@ class PlatformCore:
             api_key=self.api_key,
             role=settings.assumptions.team_role,
         )
+        self.s3 = S3Service(
+            self._s3_folder, self.clock, self.identifiers, self._storage, self.tasks
+        )
+        self.training_volumes = TrainingVolumes(
+            self.clock,
+            self.identifiers,
+            self._storage,
+            self.account,
+            self.rentals.wallets,
+            self.s3,
+            settings.volume_time,
+            self.ledger.training_volumes,
+        )
         self.slurm = SlurmRegistry(
             self.clock,
             self.identifiers,
@@ -280,6 +262,7 @@ class PlatformCore:
             self.user_id,
             self.account.people.lab.id,
             self.rentals,
+            self.training_volumes,
             settings.rollout_time,
             settings.training,
             self.ledger.runs,
@@ -369,6 +352,8 @@ class PlatformCore:
         self.rentals.clear()
         recording.clear()
         self.slurm.clear()
+        self.training_volumes.clear()
+        self.s3.store.clear()
         self._storage.clear()
         self._begin()
         await recording.close()

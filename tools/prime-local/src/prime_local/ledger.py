@@ -21,6 +21,7 @@ class LedgerSnapshot(TypedDict):
     sandboxes: Counts
     pods: Counts
     disks: Counts
+    training_volumes: Counts
     runs: Counts
     creates_per_key: dict[str, int]
     requests: dict[str, int]
@@ -55,15 +56,16 @@ class Tally:
 class Ledger:
     """Counts since the start or the last reset.
 
-    Of sandboxes, pods, disks and hosted runs, `live` are those in no final state, `peak` the most
-    of them at once, `deleted` those ended by a delete call. `creates_per_key` says how many
-    sandboxes each idempotency key made: 1 when all is well. `requests` counts arrivals per
+    Of sandboxes, pods, disks, training volumes and hosted runs, `live` are those in no final state,
+    `peak` the most of them at once, `deleted` those ended by a delete call. `creates_per_key` says
+    how many sandboxes each idempotency key made: 1 when all is well. `requests` counts arrivals per
     operation, `responses` statuses sent. `inference` says how many calls of models are under way,
     were so at once, and ended before their answers did, and what each account has used.
     """
 
     def __init__(self) -> None:
-        self.sandboxes, self.pods, self.disks, self.runs = Tally(), Tally(), Tally(), Tally()
+        self.sandboxes, self.pods, self.disks = Tally(), Tally(), Tally()
+        self.training_volumes, self.runs = Tally(), Tally()
         self.inference = InferenceTally()
         self._creates_per_key: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
@@ -85,6 +87,7 @@ class Ledger:
             "sandboxes": self.sandboxes.counts(),
             "pods": self.pods.counts(),
             "disks": self.disks.counts(),
+            "training_volumes": self.training_volumes.counts(),
             "runs": self.runs.counts(),
             "creates_per_key": dict(self._creates_per_key),
             "requests": dict(self._requests),

@@ -73,6 +73,8 @@ async def serve(core: PlatformCore, request: web.Request, outage: Outage) -> Rep
         return await _inference(core, request)
     if route == ("GET", "/_local/inference/calls"):
         return Reply({"calls": core.ledger.inference.calls()})
+    if route == ("POST", "/_local/buckets"):
+        return await _add_bucket(core, request)
     if route == ("GET", "/_local/training/capacity"):
         return Reply({"clusters": core.recording.capacity.state()})
     if route == ("GET", "/_local/training/samples"):
@@ -210,6 +212,14 @@ async def _set_balance(core: PlatformCore, request: web.Request) -> Reply:
     except ValueError as error:
         raise PlatformError(422, str(error)) from error
     return Reply({})
+
+
+async def _add_bucket(core: PlatformCore, request: web.Request) -> Reply:
+    name = str((await _body(request)).get("name"))
+    try:
+        return Reply(core.s3.add_bucket(name, str(request.url.origin())))
+    except ValueError as error:
+        raise PlatformError(422, str(error)) from error
 
 
 async def _sell_out(core: PlatformCore, request: web.Request) -> Reply:

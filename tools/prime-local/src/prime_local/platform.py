@@ -12,7 +12,7 @@ from typing import Any
 from prime_local.assumptions import Assumptions
 from prime_local.billing.amounts import read_usd
 from prime_local.contract.document import JsonObject
-from prime_local.core import PlatformCore, Settings
+from prime_local.core import PlatformCore
 from prime_local.errors import ContractViolation
 from prime_local.faults import FaultRule
 from prime_local.ledger import LedgerSnapshot
@@ -20,6 +20,7 @@ from prime_local.networks.public import PublicPorts
 from prime_local.rentals import RentalSettings
 from prime_local.sandboxes.isolation.base import ModeName, WantedMode
 from prime_local.server import INFERENCE_PREFIX, TRACES_PREFIX, PlatformServer
+from prime_local.settings import Settings
 from prime_local.training.controls import TrainingControls
 from prime_local.training.runs.record import LOG_LINES
 from prime_local.training.runs.registry import RunPace
@@ -42,6 +43,8 @@ class LocalPlatform(TrainingControls):
         removal_time: seconds on the platform clock that a deleted checkpoint is DELETING.
         rollout_time: seconds on the platform clock that the start of a hosted evaluation takes,
             and each of its rollouts.
+        volume_time: seconds on the platform clock that the deletion of a training volume takes,
+            each phase of its sessions, and each state of a copy from or to a bucket.
         training_step_time: seconds on the platform clock for each step of a hosted run, above 0.
         training_setup_time: likewise for each of its states before RUNNING, and for its stop.
         training_log_lines: how many lines each of its components logs in a step.
@@ -94,6 +97,7 @@ class LocalPlatform(TrainingControls):
         checkpoint_time: float = 0.0,
         removal_time: float = 0.0,
         rollout_time: float = 0.0,
+        volume_time: float = 0.0,
         training_step_time: float = 1.0,
         training_setup_time: float = 0.0,
         training_log_lines: int = LOG_LINES,
@@ -126,6 +130,7 @@ class LocalPlatform(TrainingControls):
             checkpoint_time=checkpoint_time,
             removal_time=removal_time,
             rollout_time=rollout_time,
+            volume_time=volume_time,
             training=RunPace(training_step_time, training_setup_time, training_log_lines),
             trace_index_delay=trace_index_delay,
             rentals=RentalSettings(
@@ -340,6 +345,17 @@ class LocalPlatform(TrainingControls):
             ValueError: no such pod lives.
         """
         self._core.rentals.pods.vanish(pod_id)
+
+    def add_bucket(self, name: str) -> dict[str, str]:
+        """Make a bucket of one's own beside that of the volumes, for imports and exports.
+
+        Returns its `endpoint`, an `access_key_id` and a `secret_access_key`. One that is there
+        stays, and gets another key.
+
+        Raises:
+            ValueError: the name is that of the platform's own bucket.
+        """
+        return self._core.s3.add_bucket(name, self.url)
 
     def approve_login(self, code: str) -> None:
         """Approve a login that waits, as its user does in the dashboard.

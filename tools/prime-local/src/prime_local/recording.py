@@ -20,9 +20,9 @@ from prime_local.training.external import METRICS, ExternalRunRegistry
 from prime_local.training.runs.conductor import KIND as HOSTED_RUNS
 from prime_local.training.runs.conductor import RunConductor
 from prime_local.training.runs.registry import RunPace, RunRegistry
-from prime_local.training.runs.seams import AnyVolumes
 from prime_local.training.sample_files import KIND as SAMPLE_FILES
 from prime_local.training.sample_files import SampleFiles
+from prime_local.training.volumes.registry import TrainingVolumes
 
 # Under which the only user there is owns environments.
 _USER_SLUG = "local-user"
@@ -38,6 +38,7 @@ class Recording:
         user_id: the only user there is.
         team_id: the team that has GPUs of its own.
         rentals: what hosted evaluations and runs are paid by.
+        volumes: what hosted runs mount.
         rollout_time: seconds that each rollout of hosted evaluations takes.
         pace: how fast hosted runs are.
         tally: counts hosted runs.
@@ -51,6 +52,7 @@ class Recording:
         user_id: str,
         team_id: str,
         rentals: Rentals,
+        volumes: TrainingVolumes,
         rollout_time: float,
         pace: RunPace,
         tally: Tally,
@@ -62,7 +64,6 @@ class Recording:
         self.capacity = TrainingCapacity(clock, team_id)
         self.external_runs = ExternalRunRegistry(clock, identifiers, storage, user_id)
         self.sample_files = SampleFiles(clock, identifiers, storage)
-        volumes = AnyVolumes()
         conductor = RunConductor(clock, storage, wallets, self.capacity, volumes, tally)
         self.runs = RunRegistry(
             identifiers,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from email.utils import format_datetime
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -39,6 +41,8 @@ from prime_local.login import routes as login_routes
 from prime_local.networks import routes as network_routes
 from prime_local.noise import NOISE_HEADERS, add_noise
 from prime_local.pods import routes as pod_routes
+from prime_local.s3 import routes as s3_routes
+from prime_local.s3.operations import PREFIX as S3_PREFIX
 from prime_local.slurm import routes as slurm_routes
 from prime_local.spoiling import abort, reset, send_injected, send_spoiled
 from prime_local.ssh.routes import SshRoutes
@@ -48,6 +52,7 @@ from prime_local.training import sample_store
 from prime_local.training.capacity import routes as capacity_routes
 from prime_local.training.outputs import routes as output_routes
 from prime_local.training.runs import routes as run_routes
+from prime_local.training.volumes import routes as volume_routes
 
 logger = logging.getLogger("prime_local")
 
@@ -63,6 +68,7 @@ _BODY_LIMIT_BYTES = 64 * 1024 * 1024
 _BACKLOG = 4096
 _SHUTDOWN_SECONDS = 0.5
 # aiohttp has typed keys since 3.14, and warns of others.
+_Process = Callable[[FaultRule | None], Awaitable[Reply | web.StreamResponse]]
 _INFERENCE_ID: Any = getattr(web, "RequestKey", lambda name, kind: name)("inference_id", str)
 
 
@@ -104,6 +110,7 @@ class PlatformServer:
             **run_routes.HANDLERS,
             **output_routes.HANDLERS,
             **training_routes.HANDLERS,
+            **volume_routes.HANDLERS,
             **self._ssh.handlers,
         }
         app = web.Application(client_max_size=_BODY_LIMIT_BYTES)
@@ -173,20 +180,42 @@ class PlatformServer:
                 return http_response(await local_routes.serve(self._core, request, self.outage))
             if path.startswith(hub_store.PREFIX):
                 return http_response(await hub_store.serve(self._core, request))
+            if path.startswith(S3_PREFIX + "/"):
+                return await self._serve_s3(request)
             if path.startswith(sample_store.PREFIX):
                 return http_response(await sample_store.serve(self._core, request))
             operation, match = self._find(request.method, path)
         except PlatformError as error:
             return http_response(self._error_reply(error, request))
+        return await self._counted(
+            request, operation.id, partial(self._process, request, operation, match), _injected
+        )
+
+    async def _serve_s3(self, request: web.Request) -> web.StreamResponse:
+        operation = s3_routes.find(request)
+        process = partial(s3_routes.answer, self._core, request, operation)
+        if operation is None:
+            return _response(await process(None))
+        injected = partial(s3_routes.refusal, request)
+        return await self._counted(request, operation.name, process, injected)
+
+    async def _counted(
+        self,
+        request: web.Request,
+        name: str,
+        process: _Process,
+        injected: Callable[[int], Reply],
+    ) -> web.StreamResponse:
+        """Process a request to an operation, note it, and spoil it where a fault rule says so."""
         ledger = self._core.ledger
-        ledger.request(operation.id)
+        ledger.request(name)
         if self._core.settings.latency:
             await asyncio.sleep(self._core.settings.latency)
-        rule = self._core.faults.choose(operation.id, path)
+        rule = self._core.faults.choose(name, request.rel_url.raw_path)
         if rule is None:
-            response = _response(await self._process(request, operation, match))
+            response = _response(await process(None))
         else:
-            response = await self._process_spoiled(request, operation, match, rule)
+            response = await _process_spoiled(request, process, rule, injected)
         # An answer that a fault cut off is not counted: nobody could read its status.
         if request.transport is not None and not request.transport.is_closing():
             ledger.response(response.status)
@@ -211,7 +240,7 @@ class PlatformServer:
         request: web.Request,
         operation: Operation,
         match: RouteMatch,
-        rule: FaultRule | None = None,
+        rule: FaultRule | None,
     ) -> Reply | web.StreamResponse:
         try:
             handler = self._admit(request, operation, match)
@@ -309,19 +338,6 @@ class PlatformServer:
         for problem in self._core.checks.answer(operation, status, reply.body):
             self._core.violations.append(f"{operation.id} {reply.status} {problem.text}")
 
-    async def _process_spoiled(
-        self, request: web.Request, operation: Operation, match: RouteMatch, rule: FaultRule
-    ) -> web.StreamResponse:
-        await asyncio.sleep(rule.delay_before)
-        if rule.reset == "before_commit":
-            return reset(request)
-        if rule.status is not None:
-            return await send_injected(request, rule.status, rule)
-        reply = await self._process(request, operation, match, rule)
-        if isinstance(reply, web.StreamResponse):
-            return reply
-        return await send_spoiled(request, reply, rule)
-
     async def _set_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         if _INFERENCE_ID in request:
             response.headers["X-Inference-Id"] = request[_INFERENCE_ID]
@@ -375,3 +391,21 @@ def _field_error(problem: JsonObject) -> JsonObject:
 
 def _response(reply: Reply | web.StreamResponse) -> web.StreamResponse:
     return http_response(reply) if isinstance(reply, Reply) else reply
+
+
+async def _process_spoiled(
+    request: web.Request, process: _Process, rule: FaultRule, injected: Callable[[int], Reply]
+) -> web.StreamResponse:
+    await asyncio.sleep(rule.delay_before)
+    if rule.reset == "before_commit":
+        return reset(request)
+    if rule.status is not None:
+        return await send_injected(request, injected(rule.status), rule)
+    reply = await process(rule)
+    if isinstance(reply, web.StreamResponse):
+        return reply
+    return await send_spoiled(request, reply, rule)
+
+
+def _injected(status: int) -> Reply:
+    return Reply({"detail": "Injected fault"}, status)

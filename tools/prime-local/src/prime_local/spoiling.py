@@ -128,12 +128,18 @@ async def send_spoiled(request: web.Request, reply: Reply, rule: FaultRule) -> w
     return response
 
 
-async def send_injected(request: web.Request, status: int, rule: FaultRule) -> web.StreamResponse:
-    """Send the answer that a rule puts in the place of processing."""
-    body = rule.body if rule.body is not None else '{"detail":"Injected fault"}'
+async def send_injected(request: web.Request, usual: Reply, rule: FaultRule) -> web.StreamResponse:
+    """Send the answer that a rule puts in the place of processing.
+
+    Args:
+        request: what is not processed.
+        usual: the service's answer of the rule's status; a body and headers of the rule's win.
+        rule: what it wants.
+    """
+    body = rule.body.encode() if rule.body is not None else usual.data()
     headers = {name.title(): value for name, value in rule.headers.items()}
-    content_type = headers.pop("Content-Type", "application/json")
-    reply = Reply(body.encode(), status, headers, content_type)
+    content_type = headers.pop("Content-Type", usual.content_type)
+    reply = Reply(body, usual.status, headers, content_type)
     spoils = (rule.truncate, rule.bad_chunk, rule.trickle, rule.stall)
     if any(value is not None for value in spoils):
         return await send_spoiled(request, reply, rule)

@@ -208,6 +208,11 @@ class PlatformProcess:
         """Note what a training run has used so far; see `LocalPlatform`."""
         self._call("POST", "/_local/runs", {"run_id": run_id, **asdict(tokens)})
 
+    def add_bucket(self, name: str) -> dict[str, str]:
+        """Make a bucket of one's own and return its keys; see `LocalPlatform`."""
+        keys: dict[str, str] = self._call("POST", "/_local/buckets", {"name": name})
+        return keys
+
     def approve_login(self, code: str) -> None:
         """Approve a login that waits; see `LocalPlatform`."""
         self._call("POST", "/_local/login/approve", {"challenge": code})

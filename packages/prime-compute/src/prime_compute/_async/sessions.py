@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import TYPE_CHECKING
-
-from typing_extensions import Self
 
 from prime_compute.models import (
     Disk,
@@ -16,93 +13,17 @@ from prime_compute.models import (
     PodStatusSnapshot,
 )
 from prime_compute.ssh import SSHConnection
-from prime_core.creation import owe_later
+from prime_core._async.scopes import AsyncScope
 from prime_core.reaper import Obligation
-from prime_core.sync import across, when_received
-from prime_core.termination import CancelOnTermination, ExitOnTermination
-from prime_core.transport import AsyncTransport
 
 if TYPE_CHECKING:
     from prime_compute._async.disks import AsyncDisks
     from prime_compute._async.pods import AsyncPods
 
-__all__ = ["AsyncComputeSession", "AsyncDiskSession", "AsyncPodSession"]
+__all__ = ["AsyncDiskSession", "AsyncPodSession"]
 
 
-class AsyncComputeSession:
-    """Something rented for a block of code; what it is, a subclass says.
-
-    Args:
-        transport: the client's.
-        description: what is rented, for the log.
-    """
-
-    def __init__(self, transport: AsyncTransport, description: str) -> None:
-        self._transport = transport
-        self._description = description
-        self._owed: Obligation | None = None
-        self._made = False  # whether there is something to delete, as far as is known
-        self._kept = False
-        self._guard = CancelOnTermination()
-        self._main_thread_guard = ExitOnTermination()  # for the sync twin, see `prime_core.sync`
-
-    def keep(self) -> None:
-        """Leaves it alive when the block ends: from now on the caller answers for it."""
-        self._kept = True
-        if self._owed is not None:
-            self._owed.settle()
-
-    async def _open(self, obligation: Obligation) -> None:
-        """Creates it and waits until it can be used; notes when it is made."""
-        raise NotImplementedError
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("a session can't be pickled: two would delete the same thing")
-
-    async def __aenter__(self) -> Self:
-        if self._owed is not None:
-            raise RuntimeError("a session is entered once; make another one")
-        self._guard.enter()
-        try:
-            self._owed = owe_later(self._transport, self._description)
-            await self._open(self._owed)
-        except BaseException as error:
-            await self._leave(error)
-            raise
-        when_received(_nothing, self._owed.call_in)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._leave(error)
-
-    async def _leave(self, error: BaseException | None) -> None:
-        """Deletes it on the reaper's loop, unless it is kept; waits while it may.
-
-        What may have been made by a create without an answer is not waited for.
-        """
-        owed = self._owed
-        try:
-            if owed is not None and not self._kept:
-                deleting = owed.call_in()
-                if self._made:
-                    await across(deleting)
-        except Exception:  # logged by the reaper
-            self._guard.leave()
-            if error is None:
-                raise
-        except BaseException:
-            self._guard.leave(finished=False)
-            raise
-        else:
-            self._guard.leave(finished=owed is None or not owed.owed)
-
-
-class AsyncPodSession(AsyncComputeSession):
+class AsyncPodSession(AsyncScope):
     """A pod that is deleted at the end of a block. Made by `AsyncPods.session`.
 
     Args:
@@ -161,7 +82,7 @@ class AsyncPodSession(AsyncComputeSession):
         return f"AsyncPodSession(id={None if self._pod is None else self._pod.id!r})"
 
 
-class AsyncDiskSession(AsyncComputeSession):
+class AsyncDiskSession(AsyncScope):
     """A disk that is deleted at the end of a block. Made by `AsyncDisks.session`.
 
     Args:
@@ -201,7 +122,3 @@ class AsyncDiskSession(AsyncComputeSession):
 
     def __repr__(self) -> str:
         return f"AsyncDiskSession(id={None if self._disk is None else self._disk.id!r})"
-
-
-def _nothing() -> None:
-    """The session's end answers for what it made."""

@@ -3,47 +3,15 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from typing_extensions import Self
-
-from prime_compute._async.sessions import AsyncComputeSession, AsyncDiskSession, AsyncPodSession
+from prime_compute._async.sessions import AsyncDiskSession, AsyncPodSession
 from prime_compute.models import Disk, Pod, PodStatusSnapshot
 from prime_compute.ssh import SSHConnection
-from prime_core.sync import Facade, enter, leave
+from prime_core._sync.scopes import Scope
 
-__all__ = ["ComputeSession", "DiskSession", "PodSession"]
-
-
-class ComputeSession(Facade[AsyncComputeSession]):
-    """Something rented for a block of code; what it is, a subclass says.
-
-    Args:
-        transport: the client's.
-        description: what is rented, for the log.
-    """
-
-    def __init__(self) -> None:
-        raise TypeError("ComputeSession is made by Pods.session or Disks.session")
-
-    def keep(self) -> None:
-        """Leaves it alive when the block ends: from now on the caller answers for it."""
-        self._async.keep()
-
-    def __enter__(self) -> Self:
-        enter(self._async)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        leave(self._async, kind, error, traceback)
+__all__ = ["DiskSession", "PodSession"]
 
 
-class PodSession(ComputeSession):
+class PodSession(Scope):
     """A pod that is deleted at the end of a block. Made by `Pods.session`.
 
     Args:
@@ -86,7 +54,7 @@ class PodSession(ComputeSession):
         return self._async.ssh
 
 
-class DiskSession(ComputeSession):
+class DiskSession(Scope):
     """A disk that is deleted at the end of a block. Made by `Disks.session`.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Field, PlainSerializer, SecretStr
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from prime_compute.models.base import CamelModel
 from prime_compute.models.listing import OffsetList
-from prime_core.models import RequestModel, ResponseModel, UtcDatetime
+from prime_core.models import RequestModel, ResponseModel, SentSecret, UtcDatetime
 
 
 class StoredSecret(CamelModel):
@@ -52,9 +52,6 @@ class StoredSecretAnswer(ResponseModel):
     data: StoredSecret
 
 
-Value: TypeAlias = Annotated[
-    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), when_used="json")
-]
 Name: TypeAlias = Annotated[str, Field(max_length=255, pattern=r"^[A-Z][A-Z0-9_]*$")]
 Description: TypeAlias = Annotated[str, Field(max_length=500)]
 
@@ -65,6 +62,6 @@ class SecretRequest(RequestModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
     name: Name | None = None
-    value: Value | None = None
+    value: SentSecret | None = None
     description: Description | None = None
     is_file: bool = False

@@ -25,6 +25,9 @@ class AsyncResource:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._client!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._client,)  # its waits belong to this process
+
     @property
     def client(self) -> AsyncAPIClient:
         """The connections, to share with other clients."""

@@ -239,7 +239,8 @@ class AsyncRunLife(AsyncRunOutputs):
         path = {"run_id": check_id("run_id", run_id)}
         try:
             with explained():
-                return await self._transport.request(PAUSE_TRAINING_RUN, RunState, path=path)
+                state = await self._transport.request(PAUSE_TRAINING_RUN, RunState, path=path)
+            return state.model_copy(update={"run_id": run_id})  # older platforms leave it out
         except APIError as error:
             if error.status_code is not None and error.status_code < 500:
                 raise

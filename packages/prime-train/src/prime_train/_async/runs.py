@@ -5,17 +5,21 @@ from __future__ import annotations
 import builtins
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from prime_core.arguments import build, check_id
-from prime_core.creation import create_unkeyed
+from prime_core.creation import create_unkeyed, owe_later
 from prime_core.errors import APIError, APITimeoutError, ForbiddenError, NotFoundError, ServerError
 from prime_core.marks import carries, described, marked, new_mark
 from prime_core.models import encode_request
+from prime_core.sync import when_received
 from prime_train._async.run_life import PAGE, AsyncRunLife
+from prime_train._async.volumes import AsyncVolumes
 from prime_train.configs.loading import MAX_GPUS, Mode, TrainConfig
 from prime_train.configs.payload import build_request
 from prime_train.configs.secrets import RunSecrets
+from prime_train.configs.sizes import DEFAULT_VOLUME_SIZE, check_volume_size
 from prime_train.models.dispatch import CreateRunRequest
 from prime_train.models.run_dispatch import DispatchedRun, PrepareBody, PreparedRun, ResumeBody
 from prime_train.models.runs import Run, RunKind
@@ -90,6 +94,7 @@ class AsyncRuns(AsyncRunLife):
         image_tag: str | None = None,
         gpu_type: str | None = None,
         volume: str | None = None,
+        volume_size: str | None = None,
         source_ref: str | None = None,
         resume_from: str | None = None,
         secrets: RunSecrets | None = None,
@@ -101,6 +106,10 @@ class AsyncRuns(AsyncRunLife):
         run is found when the answer is lost. When the caller is cancelled meanwhile, or the
         program ends, what was dispatched is deleted.
 
+        A volume that is named and not there is made first, with ``volume_size`` or, as documented,
+        of 5 TiB, which cost about 460 USD a month. It stays when the run has ended. When the run is
+        refused, or its create cancelled, such a volume is deleted again.
+
         Follows the documented pages "hosted-training/hosted-rl" and "hosted-training/hosted-sft".
 
         Args:
@@ -110,13 +119,15 @@ class AsyncRuns(AsyncRunLife):
             image_tag: build of the prime-rl image; ``main`` by default.
             gpu_type: GPU to run on, such as ``H200_141GB``; the platform picks one by default.
             volume: volume to mount at ``/volume``.
+            volume_size: size of that volume when it is made now, such as ``500Gi``; by default
+                the config's own, else ``5Ti``. One that is there keeps its size.
             source_ref: branch, tag or commit of prime-rl to lay over the image; restricted.
             resume_from: paused run to continue from, with the same model; its volume is mounted.
             secrets: secrets of the run; they are not kept, so a resume needs them again.
             gpu_cap: GPUs that the run may hold: 64, or the account's cap when it is lower.
 
         Returns:
-            The run's id, price and own API key.
+            The run's id, price and own API key, and the size of a volume that was made.
 
         Raises:
             InvalidConfigError: the platform would refuse it; nothing was sent.
@@ -125,8 +136,10 @@ class AsyncRuns(AsyncRunLife):
             OnDemandAccessError: a `ForbiddenError`; on-demand training is in beta.
             VolumeBusyError: a `ConflictError`; the volume has another writer.
             ConflictError: the run to resume is not PAUSED.
-            NotFoundError: there is no such volume, or no such run to resume.
+            NotFoundError: there is no such run to resume.
+            VolumeNotReadyError: the volume failed, or is being deleted.
             TypeError: a request, and arguments that it should hold.
+            ValueError: ``volume_size`` is wrong, or comes without a volume; nothing was sent.
             APIError: any other failure.
         """
         request = _request(
@@ -143,8 +156,11 @@ class AsyncRuns(AsyncRunLife):
             },
             gpu_cap,
         )
+        size = _size(config, request, volume_size)
         await self._check_runtime(request)
-        return await self._dispatch(request)
+        if request.volume is None or request.resume_from is not None:
+            return await self._dispatch(request)
+        return await self._dispatch_on(request.volume, size, request)
 
     async def resume(
         self,
@@ -220,6 +236,23 @@ class AsyncRuns(AsyncRunLife):
             if error.status_code not in NO_SUCH_ROUTE:
                 raise
 
+    async def _dispatch_on(self, name: str, size: str, request: CreateRunRequest) -> DispatchedRun:
+        """Dispatches a run on a volume, which is made if there is none of the name."""
+        volumes, team = AsyncVolumes(self._client), request.team_id
+        if name in [volume.name for volume in await volumes.list(team_id=team)]:
+            return await self._dispatch(request)
+        owed = owe_later(self._transport, f"Volume {name!r}, made for a run,")
+        try:
+            await volumes.create(name, size, team_id=team)
+            owed.undo = partial(volumes._discard, name, team)
+            await volumes.wait_until_ready(name, team_id=team)
+            made = await self._dispatch(request)
+        except BaseException:
+            owed.call_in()
+            raise
+        when_received(owed.settle, owed.call_in)
+        return made.model_copy(update={"volume_created": size})
+
     async def _dispatch(self, request: CreateRunRequest) -> DispatchedRun:
         mark = new_mark()
         named = request.model_copy(update={"name": marked(request.name, mark, "run")})
@@ -284,6 +317,23 @@ def _request(
     if beside:
         raise TypeError(f"{beside[0]} belongs into the request: pass it to build_request")
     return config
+
+
+def _size(
+    config: TrainConfig | CreateRunRequest, request: CreateRunRequest, volume_size: str | None
+) -> str:
+    """The size of a volume that is made for a run.
+
+    Raises:
+        ValueError: it is none, or there is no volume.
+    """
+    if volume_size is None:
+        in_file = config.knobs.volume_size if isinstance(config, TrainConfig) else None
+        return in_file or DEFAULT_VOLUME_SIZE
+    if request.volume is None:
+        raise ValueError("volume_size needs volume, the name of the volume that it is the size of")
+    check_volume_size(volume_size)
+    return volume_size
 
 
 def _resume_body(gpu_type: str | None, image_tag: str | None, secrets: RunSecrets) -> ResumeBody:

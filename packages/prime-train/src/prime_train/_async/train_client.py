@@ -10,6 +10,7 @@ from prime_train._async.evaluations import AsyncEvaluations
 from prime_train._async.external_runs import AsyncExternalRuns
 from prime_train._async.hosted_evaluations import AsyncHostedEvaluations
 from prime_train._async.runs import AsyncRuns
+from prime_train._async.volumes import AsyncVolumes
 
 __all__ = ["AsyncTrainClient"]
 
@@ -31,6 +32,7 @@ class AsyncTrainClient(AsyncResourceClient):
         super().__init__(api_key, client, USER_AGENT)
         self._hosted_evaluations = AsyncHostedEvaluations(self._client)
         self._runs = AsyncRuns(self._client)
+        self._volumes = AsyncVolumes(self._client)
 
     @property
     def runs(self) -> AsyncRuns:
@@ -53,6 +55,11 @@ class AsyncTrainClient(AsyncResourceClient):
         return AsyncEnvironments(self._client)
 
     @property
+    def volumes(self) -> AsyncVolumes:
+        """Volumes, and the files on them."""
+        return self._volumes
+
+    @property
     def capacity(self) -> AsyncCapacity:
         """Models, GPUs and prices for runs."""
         return AsyncCapacity(self._client)
@@ -65,3 +72,4 @@ class AsyncTrainClient(AsyncResourceClient):
     def _close_schedules(self) -> None:
         self._hosted_evaluations._close_schedules()
         self._runs._close_schedules()
+        self._volumes._close_schedules()

@@ -63,6 +63,7 @@ class Runs(RunLife):
         image_tag: str | None = None,
         gpu_type: str | None = None,
         volume: str | None = None,
+        volume_size: str | None = None,
         source_ref: str | None = None,
         resume_from: str | None = None,
         secrets: RunSecrets | None = None,
@@ -74,6 +75,10 @@ class Runs(RunLife):
         run is found when the answer is lost. When the caller is cancelled meanwhile, or the
         program ends, what was dispatched is deleted.
 
+        A volume that is named and not there is made first, with ``volume_size`` or, as documented,
+        of 5 TiB, which cost about 460 USD a month. It stays when the run has ended. When the run is
+        refused, or its create cancelled, such a volume is deleted again.
+
         Follows the documented pages "hosted-training/hosted-rl" and "hosted-training/hosted-sft".
 
         Args:
@@ -83,13 +88,15 @@ class Runs(RunLife):
             image_tag: build of the prime-rl image; ``main`` by default.
             gpu_type: GPU to run on, such as ``H200_141GB``; the platform picks one by default.
             volume: volume to mount at ``/volume``.
+            volume_size: size of that volume when it is made now, such as ``500Gi``; by default
+                the config's own, else ``5Ti``. One that is there keeps its size.
             source_ref: branch, tag or commit of prime-rl to lay over the image; restricted.
             resume_from: paused run to continue from, with the same model; its volume is mounted.
             secrets: secrets of the run; they are not kept, so a resume needs them again.
             gpu_cap: GPUs that the run may hold: 64, or the account's cap when it is lower.
 
         Returns:
-            The run's id, price and own API key.
+            The run's id, price and own API key, and the size of a volume that was made.
 
         Raises:
             InvalidConfigError: the platform would refuse it; nothing was sent.
@@ -98,8 +105,10 @@ class Runs(RunLife):
             OnDemandAccessError: a `ForbiddenError`; on-demand training is in beta.
             VolumeBusyError: a `ConflictError`; the volume has another writer.
             ConflictError: the run to resume is not PAUSED.
-            NotFoundError: there is no such volume, or no such run to resume.
+            NotFoundError: there is no such run to resume.
+            VolumeNotReadyError: the volume failed, or is being deleted.
             TypeError: a request, and arguments that it should hold.
+            ValueError: ``volume_size`` is wrong, or comes without a volume; nothing was sent.
             APIError: any other failure.
         """
         return run(
@@ -110,6 +119,7 @@ class Runs(RunLife):
                 image_tag=image_tag,
                 gpu_type=gpu_type,
                 volume=volume,
+                volume_size=volume_size,
                 source_ref=source_ref,
                 resume_from=resume_from,
                 secrets=secrets,

@@ -13,6 +13,7 @@ from prime_train._sync.evaluations import Evaluations
 from prime_train._sync.external_runs import ExternalRuns
 from prime_train._sync.hosted_evaluations import HostedEvaluations
 from prime_train._sync.runs import Runs
+from prime_train._sync.volumes import Volumes
 
 __all__ = ["TrainClient"]
 
@@ -52,6 +53,11 @@ class TrainClient(ResourceClient):
     def environments(self) -> Environments:
         """The environments hub."""
         return Environments._wrap(self._async.environments)
+
+    @property
+    def volumes(self) -> Volumes:
+        """Volumes, and the files on them."""
+        return Volumes._wrap(self._async.volumes)
 
     @property
     def capacity(self) -> Capacity:

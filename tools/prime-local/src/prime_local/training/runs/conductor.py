@@ -16,7 +16,7 @@ from prime_local.training.capacity.offers import TrainingCapacity
 from prime_local.training.runs.checkpoints import checkpoints, files
 from prime_local.training.runs.course import next_moment
 from prime_local.training.runs.record import Moment, Run, Status, step
-from prime_local.training.runs.seams import Volumes
+from prime_local.training.volumes.registry import TrainingVolumes
 
 logger = logging.getLogger("prime_local")
 
@@ -47,7 +47,7 @@ class RunConductor:
         storage: Storage,
         wallets: Wallets,
         capacity: TrainingCapacity,
-        volumes: Volumes,
+        volumes: TrainingVolumes,
         tally: Tally,
     ) -> None:
         self._clock = clock

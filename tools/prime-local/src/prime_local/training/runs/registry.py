@@ -18,7 +18,7 @@ from prime_local.training.runs.admission import Plan, can_pause, check_secrets, 
 from prime_local.training.runs.checkpoints import latest_step
 from prime_local.training.runs.conductor import NO_FUNDS, RunConductor
 from prime_local.training.runs.record import LOG_LINES, Run, Status
-from prime_local.training.runs.seams import Volumes
+from prime_local.training.volumes.registry import TrainingVolumes
 
 MAX_QUEUED = 10
 _DEFAULT_IMAGE = "main"
@@ -81,7 +81,7 @@ class RunRegistry:
         identifiers: Identifiers,
         conductor: RunConductor,
         capacity: TrainingCapacity,
-        volumes: Volumes,
+        volumes: TrainingVolumes,
         pace: RunPace,
         is_known: Callable[[str], bool],
     ) -> None:

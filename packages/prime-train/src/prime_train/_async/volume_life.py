@@ -1,0 +1,253 @@
+"""Volumes as they are made, listed, grown and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import Mapping, Sequence
+
+from prime_core._async.api_client import AsyncAPIClient
+from prime_core._async.resource import AsyncResource
+from prime_core.arguments import check_seconds
+from prime_core.creation import create_unkeyed
+from prime_core.errors import (
+    APIConnectionError,
+    ConflictError,
+    NotFoundError,
+    ServerError,
+)
+from prime_core.models import encode_request
+from prime_core.per_loop import PerLoop
+from prime_core.polling import PollSchedule, close_schedules
+from prime_train.configs.sizes import check_volume_name, check_volume_size
+from prime_train.errors import VolumeExistsError
+from prime_train.hosted_waiting import is_transient
+from prime_train.models.volume_sessions import VolumeSessionList
+from prime_train.models.volumes import (
+    CreateVolumeBody,
+    ExpandVolumeBody,
+    Volume,
+    VolumeList,
+    VolumeUsage,
+)
+from prime_train.operations import (
+    CREATE_VOLUME,
+    DELETE_VOLUME,
+    EXPAND_VOLUME,
+    GET_VOLUME_USAGE,
+    LIST_VOLUME_SESSIONS,
+    LIST_VOLUMES,
+    STOP_VOLUME_SESSION,
+)
+from prime_train.volume_refusals import typed_refusals
+from prime_train.volume_waiting import Key, wait_until_volume_ready
+
+__all__ = ["AsyncVolumeLife"]
+
+# Before a new volume that is not wanted is tried to be deleted again.
+UNUSED_PAUSE = 1.0
+
+
+class AsyncVolumeLife(AsyncResource):
+    """The part of `AsyncVolumes` that makes, lists, grows and deletes them.
+
+    Follows the documented page "hosted-training/volumes".
+
+    Args:
+        client: the connections.
+    """
+
+    def __init__(self, client: AsyncAPIClient) -> None:
+        super().__init__(client)
+        self._volume_schedules: PerLoop[PollSchedule[Key, Volume]] = PerLoop(
+            lambda: PollSchedule(self._look_at_volumes, transient=is_transient, batch=1)
+        )
+
+    async def create(
+        self, name: str, size: str, *, warm: bool = False, team_id: str | None = None
+    ) -> Volume:
+        """Makes a volume; it costs money by its size, empty or not, until it is deleted.
+
+        `prime_train.volume_price` tells how much. It can be used at once, and it can grow but
+        not shrink. The create is sent once. When its answer is lost, the volume is found by its
+        name, which was free before. When the caller is cancelled meanwhile, or the program ends,
+        it is deleted again.
+
+        Args:
+            name: 1 to 40 of a-z, 0-9 and inner hyphens; no other volume of the team has it.
+            size: such as ``500Gi`` or ``2Ti``, at most ``20Ti``.
+            warm: also start a read-only session, if the team has a cluster and the caller an SSH
+                key; it keeps the volume from being deleted until it stops.
+            team_id: the owning team; None takes the client's, "" is the personal account.
+
+        Raises:
+            VolumeExistsError: the name is taken.
+            PaymentRequiredError: the wallet can't pay for it.
+            ValueError: a wrong name or size; nothing was sent.
+            APIError: any other failure.
+        """
+        gib = check_volume_size(size)
+        body = CreateVolumeBody(name=check_volume_name(name), size=size, warm=bool(warm))
+        before = await self.list(team_id=team_id)
+        if any(volume.name == name for volume in before):
+            raise VolumeExistsError(f"There is a volume called {name!r}", operation="create_volume")
+
+        async def find() -> Sequence[Volume]:
+            # It was not there before, and nobody else can have taken the name since but a teammate.
+            found = await self.list(team_id=team_id)
+            return [each for each in found if each.name == name and _has_size(each, gib)]
+
+        with typed_refusals():
+            return await create_unkeyed(
+                self._transport,
+                CREATE_VOLUME,
+                Volume,
+                body=encode_request(body),
+                team=team_id,
+                description=f"Volume {name!r}",
+                discard=lambda volume: self._discard(volume.name, team_id),
+                find=find,
+            )
+
+    async def _discard(self, name: str, team_id: str | None) -> None:
+        """Deletes a new volume, and its warm session before; the reaper bounds that in time."""
+        while True:
+            try:
+                await self.delete(name, team_id=team_id)
+                return
+            except NotFoundError:
+                return
+            except ConflictError:
+                path = {"name": name}
+                found = await self._transport.request(
+                    LIST_VOLUME_SESSIONS, VolumeSessionList, path=path, team=team_id
+                )
+                for session in found.sessions:
+                    await self._transport.request(
+                        STOP_VOLUME_SESSION, path={**path, "session_id": session.id}, team=team_id
+                    )
+                await asyncio.sleep(UNUSED_PAUSE)
+
+    async def list(self, *, team_id: str | None = None) -> builtins.list[Volume]:
+        """Lists the volumes of a team or of the caller.
+
+        Args:
+            team_id: the team; None takes the client's, "" is the personal account.
+
+        Raises:
+            APIError: the call failed.
+        """
+        found = await self._transport.request(LIST_VOLUMES, VolumeList, team=team_id)
+        return found.volumes
+
+    async def get(self, name: str, *, team_id: str | None = None) -> Volume:
+        """Reads a volume, out of the list: the platform has no route for one.
+
+        Args:
+            name: the volume.
+            team_id: its team; None takes the client's, "" is the personal account.
+
+        Raises:
+            NotFoundError: there is no such volume.
+            APIError: any other failure.
+        """
+        check_volume_name(name)
+        for volume in await self.list(team_id=team_id):
+            if volume.name == name:
+                return volume
+        raise NotFoundError(f"There is no volume called {name!r}", operation="list_volumes")
+
+    async def wait_until_ready(
+        self, name: str, *, timeout: float = 180, team_id: str | None = None
+    ) -> Volume:
+        """Waits until a volume is RUNNING, as new ones are at once.
+
+        Args:
+            name: the volume.
+            timeout: seconds, above 0.
+            team_id: its team; None takes the client's, "" is the personal account.
+
+        Raises:
+            VolumeNotReadyError: it failed, or is being deleted.
+            VolumeWaitTimeoutError: a ``TimeoutError``; it costs money all the same.
+            NotFoundError: there is no such volume.
+            APIError: its state could not be read.
+        """
+        key = (team_id, check_volume_name(name), "")
+        check_seconds("timeout", timeout)
+        return await wait_until_volume_ready(self._volume_schedules.get(), key, timeout)
+
+    async def expand(self, name: str, size: str, *, team_id: str | None = None) -> Volume:
+        """Lets a volume grow; the new size is paid for from then on, and can't be undone.
+
+        Runs and sessions under way keep the old size.
+
+        Args:
+            name: the volume.
+            size: larger than its present one, such as ``2Ti``; at most ``20Ti``.
+            team_id: its team; None takes the client's, "" is the personal account.
+
+        Raises:
+            BadRequestError: it is as large already, or larger.
+            PaymentRequiredError: the wallet can't pay for it.
+            NotFoundError: there is no such volume.
+            ValueError: a wrong size; nothing was sent.
+            APIError: any other failure.
+        """
+        wanted = check_volume_size(size)
+        path = {"name": check_volume_name(name)}
+        body = encode_request(ExpandVolumeBody(size=size))
+        try:
+            with typed_refusals():
+                return await self._transport.request(
+                    EXPAND_VOLUME, Volume, path=path, body=body, team=team_id
+                )
+        except (APIConnectionError, ServerError):
+            # It may have been done: sent again, it would be refused for that.
+            found = await self.get(name, team_id=team_id)
+            if not _has_size(found, wanted):
+                raise
+            return found
+
+    async def delete(self, name: str, *, team_id: str | None = None) -> None:
+        """Deletes a volume with all that is on it, and ends its cost.
+
+        The deletion may go on for a while; one that failed (TOMBSTONED) is asked for again.
+
+        Args:
+            name: the volume.
+            team_id: its team, of which the caller must be an admin; None takes the client's, ""
+                is the personal account.
+
+        Raises:
+            VolumeBusyError: a run, a session or an upload uses it.
+            ForbiddenError: the caller is no admin of the team.
+            NotFoundError: there is no such volume.
+            APIError: any other failure.
+        """
+        path = {"name": check_volume_name(name)}
+        with typed_refusals():
+            await self._transport.request(DELETE_VOLUME, path=path, team=team_id)
+
+    async def usage(self, *, team_id: str | None = None) -> VolumeUsage:
+        """Reads totals over the volumes of a team or of the caller.
+
+        Args:
+            team_id: the team; None takes the client's, "" is the personal account.
+
+        Raises:
+            APIError: the call failed.
+        """
+        return await self._transport.request(GET_VOLUME_USAGE, VolumeUsage, team=team_id)
+
+    async def _look_at_volumes(self, keys: builtins.list[Key]) -> Mapping[Key, Volume]:
+        """States for the poll schedule, which asks for one volume at a time."""
+        return {key: await self.get(key[1], team_id=key[0]) for key in keys}
+
+    def _close_schedules(self) -> None:
+        close_schedules(self._volume_schedules)
+
+
+def _has_size(volume: Volume, gib: int) -> bool:
+    """Whether a volume has this size, however the platform writes it."""
+    return volume.size is not None and check_volume_size(volume.size) == gib
