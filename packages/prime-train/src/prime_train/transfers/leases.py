@@ -1,0 +1,199 @@
+"""Keys for a transfer, and the hold on the volume that those of a put come with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timezone
+from functools import partial
+
+from prime_core.creation import create_unkeyed, owe_later
+from prime_core.errors import APIError, ConflictError, rebuilt
+from prime_core.models import encode_request
+from prime_core.reaper import Obligation
+from prime_core.sync import across, in_thread
+from prime_core.transport import AsyncTransport
+from prime_train.errors import VolumeBusyError, VolumeTransferError
+from prime_train.models.volume_transfers import (
+    ReleaseTransferBody,
+    RouteTransferBody,
+    VolumeTransferRoute,
+)
+from prime_train.operations import RELEASE_VOLUME_TRANSFER, ROUTE_VOLUME_TRANSFER
+from prime_train.transfers.journals import Journal
+from prime_train.transfers.keys import KeyRing, TemporaryKeys, keys_of
+
+__all__ = ["TransferRoutes"]
+
+# Asking again for a get's keys, or for those of a put that has its lease, changes nothing.
+_REPEATED = dataclasses.replace(ROUTE_VOLUME_TRANSFER, safety="safe")
+_UNTIL = re.compile(r"in progress until (\d{4}-\d\d-\d\dT[0-9:.]+)Z")
+# How long the end of a put waits for its release, which goes on without it.
+RELEASE_PATIENCE = 15.0
+
+
+class TransferRoutes:
+    """Asks for the keys of a volume's transfers.
+
+    Args:
+        transport: the client's.
+        volume: the volume's name.
+        team: the caller's team for it.
+    """
+
+    def __init__(self, transport: AsyncTransport, volume: str, team: str | None) -> None:
+        self._transport = transport
+        self._volume = volume
+        self._team = team
+
+    async def to_read(self, path: str = "") -> KeyRing:
+        """Keys that read what is under a path; by default the whole volume.
+
+        Raises:
+            VolumeBusyError: the caller's own session has the files.
+        """
+
+        async def ask() -> TemporaryKeys:
+            body = RouteTransferBody(mode="get", path=path)
+            return keys_of(self._stored(await self._ask(body)))
+
+        return KeyRing(await ask(), ask)
+
+    @contextlib.asynccontextmanager
+    async def to_write(
+        self, path: str, entries: Sequence[str] | None, journal: Journal
+    ) -> AsyncIterator[KeyRing]:
+        """Keys that write to a path, and the volume's hold until they are left.
+
+        It is released on every road: by its own task, which no cancellation reaches; at the
+        program's end; and, after a kill, by the platform, within 15 minutes. Until then the same
+        call takes it over.
+
+        Args:
+            path: where to.
+            entries: of the root, the names in it that are written.
+            journal: knows the hold of an earlier call that was killed.
+
+        Raises:
+            VolumeBusyError: somebody else writes to the volume.
+        """
+        body = RouteTransferBody(
+            mode="put", path=path, entries=None if entries is None else list(entries)
+        )
+        held = owe_later(self._transport, f"The upload to volume {self._volume!r}")
+        try:
+            route = await self._take_over(body, journal, held) or await self._take(body, held)
+            keys = keys_of(self._stored(route))
+            await in_thread(journal.add)({"lease": keys.lease_id})
+
+            async def renew() -> TemporaryKeys:
+                return await self._renew(body, ring, held)
+
+            ring = KeyRing(keys, renew)
+            yield ring
+        finally:
+            await _let_go(held)
+
+    async def _take(self, body: RouteTransferBody, held: Obligation) -> VolumeTransferRoute:
+        try:
+            return await create_unkeyed(
+                self._transport,
+                ROUTE_VOLUME_TRANSFER,
+                VolumeTransferRoute,
+                path={"name": self._volume},
+                body=encode_request(body),
+                team=self._team,
+                description=f"The upload to volume {self._volume!r}",
+                discard=self._release,
+                obligation=held,
+            )
+        except ConflictError as error:
+            raise _busy(error) from error
+
+    async def _take_over(
+        self, body: RouteTransferBody, journal: Journal, held: Obligation
+    ) -> VolumeTransferRoute | None:
+        """Goes on with the hold of a call that was killed, if it has not lapsed."""
+        lease = next((line["lease"] for line in reversed(journal.lines) if line.get("lease")), None)
+        if not isinstance(lease, str):
+            return None
+        held.undo = partial(self._release_lease, lease)
+        try:
+            return await self._ask(body.model_copy(update={"lease_id": lease}))
+        except APIError as error:
+            if error.status_code is None or error.status_code >= 500:
+                raise
+            # It has lapsed, or was for other paths. Nobody uses it: the journal is ours.
+            await self._release_lease(lease)
+            return None
+
+    async def _renew(
+        self, body: RouteTransferBody, ring: KeyRing, held: Obligation
+    ) -> TemporaryKeys:
+        lease = ring.lease_id
+        route = await self._ask(body.model_copy(update={"lease_id": lease}))
+        if route.via != "r2":
+            raise VolumeTransferError("A session took the volume over: stop it and put again")
+        keys = keys_of(route)
+        if keys.lease_id is None:
+            keys = dataclasses.replace(keys, lease_id=lease)
+        elif keys.lease_id != lease:
+            held.undo = partial(self._release_lease, keys.lease_id)
+        return keys
+
+    async def _ask(self, body: RouteTransferBody) -> VolumeTransferRoute:
+        try:
+            return await self._transport.request(
+                _REPEATED,
+                VolumeTransferRoute,
+                path={"name": self._volume},
+                body=encode_request(body),
+                team=self._team,
+            )
+        except ConflictError as error:
+            raise _busy(error) from error
+
+    def _stored(self, route: VolumeTransferRoute) -> VolumeTransferRoute:
+        """A route to the object store; sessions are copied from with a shell."""
+        if route.via != "r2":
+            raise VolumeBusyError(
+                f"Your open session has volume {self._volume!r}: stop it, wait for its last sync, "
+                "and try again"
+            )
+        return route
+
+    async def _release(self, route: VolumeTransferRoute) -> None:
+        if route.lease_id is not None:
+            await self._release_lease(route.lease_id)
+
+    async def _release_lease(self, lease: str) -> None:
+        await self._transport.request(
+            RELEASE_VOLUME_TRANSFER,
+            path={"name": self._volume},
+            body=encode_request(ReleaseTransferBody(lease_id=lease)),
+            team=self._team,
+        )
+
+
+async def _let_go(held: Obligation) -> None:
+    """Releases a hold, and waits for that as long as it makes sense."""
+    released = asyncio.ensure_future(across(held.call_in()))
+    try:
+        await asyncio.wait([released], timeout=RELEASE_PATIENCE)
+    finally:
+        if released.done() and not released.cancelled():
+            released.exception()  # the reaper has said what went wrong
+        released.cancel()
+
+
+def _busy(error: ConflictError) -> VolumeBusyError:
+    busy = rebuilt(VolumeBusyError, error)
+    found = _UNTIL.search(str(error))
+    if found:
+        with contextlib.suppress(ValueError):
+            until = datetime.fromisoformat(found[1])
+            busy.until = until.replace(tzinfo=timezone.utc)
+    return busy
