@@ -140,7 +140,16 @@ def test_only_the_very_file_that_was_left_is_gone_on_with(tmp_path: Path) -> Non
     assert again.open(3, left.inode)
     assert Path(again.path).read_bytes() == b"abc"
     again.close()
-    assert not again.open(3, left.inode + 1)
-    assert Path(again.path).read_bytes() == b"\0\0\0"
-    again.discard()
+    other = Landing(place, "token")
+    assert not other.open(3, left.inode + 1)
+    assert Path(other.path).read_bytes() == b"\0\0\0"
+    other.discard()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thread_that_opens_after_a_cancellation_leaves_nothing(tmp_path: Path) -> None:
+    landing = Landing(placed("f", tmp_path / "f", "f")[0], "token")
+    landing.discard()
+    with pytest.raises(ValueError, match="cancelled meanwhile"):
+        landing.open(3, 0)
     assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from code_blocks import python_blocks
 from sample_files import MIB, sample, tree, write
 
 from prime_local import FaultRule, LocalPlatform
@@ -235,3 +236,23 @@ async def test_scattered_faults_are_got_over(
     assert put.bytes == 13 * MIB + 1_000_000
     # Nothing holds the volume, and no upload is left half done.
     await client.volumes.put(data / "small", volume, "again")
+
+
+async def test_the_readmes_snippet_runs(
+    client: AsyncTrainClient, volume: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    (code,) = [code for _, code in python_blocks(readme) if "volumes.put" in code]
+    data = sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    await asyncio.to_thread(exec, code, {"__name__": "snippet"})
+    assert tree(tmp_path / "copy") == tree(data)
+
+
+async def test_a_key_that_is_too_long_in_the_store_is_refused(
+    client: AsyncTrainClient, volume: str, tmp_path: Path, platform: LocalPlatform
+) -> None:
+    write(tmp_path / "f", 1)
+    with pytest.raises(VolumePathError, match="longer than 1024"):
+        await client.volumes.put(tmp_path / "f", volume, "/".join(["a" * 250] * 4) + "/" + "b" * 15)
+    assert platform.ledger()["requests"].get("PutObject") is None

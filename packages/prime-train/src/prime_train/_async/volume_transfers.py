@@ -256,7 +256,7 @@ class AsyncVolumeTransfers(AsyncResource):
         if not here[1] and text:
             raise VolumeFileNotFoundError(f"There is no {path!r} on volume {volume!r}")
         size = await self._capacity(volume, team_id)
-        capacity = None if size is None else check_volume_size(size) * GIB
+        capacity = _capacity_bytes(size)
         return VolumeDiskUsage(
             bytes=here[0],
             objects=here[1],
@@ -293,6 +293,14 @@ class AsyncVolumeTransfers(AsyncResource):
             await in_thread(done)()
 
 
+def _capacity_bytes(size: str | None) -> int | None:
+    """A size in bytes; one that is written in another way than is documented is not known."""
+    try:
+        return None if size is None else check_volume_size(size) * GIB
+    except ValueError:
+        return None
+
+
 def _scan(source: str | os.PathLike[str]) -> Source:
     return scan(source_path(source))
 
@@ -302,7 +310,7 @@ async def _plan_upload(store: VolumeStore, source: Source, target: VolumePath) -
     is_folder = False
     if not source.is_folder and not target.inside:
         is_folder = await store.first(f"{target}/") is not None
-    plan = plan_upload(source, target, target_is_folder=is_folder)
+    plan = plan_upload(source, target, target_is_folder=is_folder, prefix=store.prefix)
     stored: list[str] = []
     above: set[str] = set()
     for place in plan.looked_at:

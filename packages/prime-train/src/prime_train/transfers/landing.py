@@ -132,6 +132,7 @@ class Landing:
         self._part = os.path.join(folder, f".{name[:200]}.{token}{mark}.part")
         self._descriptor: int | None = None
         self._is_there = False
+        self._is_over = False
         self._lock = threading.Lock()
         self.inode = 0
 
@@ -156,6 +157,8 @@ class Landing:
             os.makedirs(os.path.dirname(self._place.root), exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         with self._lock:
+            if self._is_over:
+                raise ValueError("the transfer was cancelled meanwhile")
             self._descriptor = os.open(self._part, flags, 0o666)
             self._is_there = True
             found = os.fstat(self._descriptor)
@@ -203,6 +206,7 @@ class Landing:
     def close(self) -> None:
         """Leaves the temporary file as it is."""
         with self._lock:
+            self._is_over = True
             if self._descriptor is not None:
                 os.close(self._descriptor)
                 self._descriptor = None
@@ -210,6 +214,7 @@ class Landing:
     def discard(self) -> None:
         """Removes the temporary file."""
         with self._lock:
+            self._is_over = True
             if self._descriptor is not None:
                 os.close(self._descriptor)
                 self._descriptor = None

@@ -154,13 +154,16 @@ class UploadPlan:
         return sum(upload.file.size for upload in self.uploads if upload.file)
 
 
-def plan_upload(source: Source, target: VolumePath, *, target_is_folder: bool) -> UploadPlan:
+def plan_upload(
+    source: Source, target: VolumePath, *, target_is_folder: bool, prefix: str = ""
+) -> UploadPlan:
     """Decides where a source's files go.
 
     Args:
         source: what there is.
         target: where to.
         target_is_folder: whether a folder of that path is on the volume; asked of files only.
+        prefix: the volume's own in its store, which counts for the longest key.
 
     Raises:
         VolumePathError: something would go to ``runs/``, is too long, or is too much.
@@ -177,10 +180,10 @@ def plan_upload(source: Source, target: VolumePath, *, target_is_folder: bool) -
         if not keys and not markers and base:
             markers = [base]
     uploads = [
-        PlannedUpload(check_writable(key), file)
+        PlannedUpload(check_writable(key, prefix), file)
         for key, (_, file) in zip(keys, source.files, strict=True)
     ]
-    uploads += [PlannedUpload(check_writable(marker), None) for marker in markers]
+    uploads += [PlannedUpload(check_writable(marker, prefix), None) for marker in markers]
     entries = None
     if into and not target.parts:
         entries = sorted({upload.key.split("/", 1)[0] for upload in uploads})

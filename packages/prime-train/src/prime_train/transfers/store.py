@@ -18,7 +18,7 @@ from prime_core.errors import (
     NotFoundError,
 )
 from prime_core.local_files import LocalFailure
-from prime_core.operations import Operation
+from prime_core.operations import Operation, RateScope
 from prime_core.sync import in_thread
 from prime_core.transport import AsyncTransport
 from prime_core.uploads import Upload
@@ -45,12 +45,16 @@ _EXPIRED = frozenset(
 )
 
 
+_STORE = RateScope("volume_storage")
+
+
 def _row(name: str, method: Any, *, stream: bool = False) -> Operation:
     return Operation(
         id=name,
         method=method,
         path="/{rest}",
         safety="safe",
+        scope=_STORE,  # a store that is busy holds up no call of the platform's
         keyless=True,
         pool="stream" if stream else "control",
     )
@@ -124,6 +128,11 @@ class VolumeStore:
         self._keys = keys
         self._protocol = protocol
         self._target = Target.of("", {})
+
+    @property
+    def prefix(self) -> str:
+        """What the volume's keys begin with in the store."""
+        return self._keys.prefix
 
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Lists the objects whose keys begin so, in the order of their keys."""
