@@ -215,8 +215,13 @@ async def test_many_files_are_listed_in_pages(
         FaultRule(operation="GetObject", nth=[1, 2, 3], status=503),
         FaultRule(operation="ListObjectsV2", every=2, status=503),
         FaultRule(operation="release_volume_transfer", nth=1, reset="before_commit"),
+        FaultRule(operation="ListObjectsV2", every=2, status=200, body="<html/>"),
+        FaultRule(operation="ListObjectsV2", every=2, truncate=100),
+        FaultRule(operation="CreateMultipartUpload", nth=1, garbage=True),
+        FaultRule(operation="CompleteMultipartUpload", nth=1, status=200, body="<Error></Error>"),
+        FaultRule(operation="UploadPart", nth=2, status=200, body=""),
     ],
-    ids=lambda rule: f"{rule.operation}-{rule.status or rule.reset or 'truncated'}",
+    ids=lambda rule: f"{rule.operation}-{rule.status or rule.reset or 'garbled'}",
 )
 async def test_scattered_faults_are_got_over(
     client: AsyncTrainClient,

@@ -20,7 +20,7 @@ from botocore.awsrequest import AWSRequest, HeadersDict
 from botocore.credentials import Credentials
 from botocore.loaders import Loader
 from botocore.model import ServiceModel
-from botocore.parsers import create_parser
+from botocore.parsers import ResponseParserError, create_parser
 from botocore.serialize import create_serializer
 
 from prime_train.transfers.keys import TemporaryKeys
@@ -28,6 +28,16 @@ from prime_train.transfers.keys import TemporaryKeys
 __all__ = ["S3Protocol", "S3Request", "s3_protocol"]
 
 REGION = "auto"
+# What stands in each answer: a page of something between us and the store lacks it.
+_TOLD = {
+    "ListObjectsV2": "IsTruncated",
+    "ListParts": "IsTruncated",
+    "ListMultipartUploads": "IsTruncated",
+    "CreateMultipartUpload": "UploadId",
+    "CompleteMultipartUpload": "ETag",
+    "PutObject": "ETag",
+    "UploadPart": "ETag",
+}
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
 
 
@@ -106,12 +116,22 @@ class S3Protocol:
     def answer(
         self, operation: str, status: int, headers: Mapping[str, str], body: bytes
     ) -> Mapping[str, Any]:
-        """Reads the answer to a request that succeeded."""
+        """Reads the answer to a request that succeeded.
+
+        Raises:
+            ValueError: it is no such answer.
+        """
         shape = self._service.operation_model(operation).output_shape
         if shape is None:
             return {}
         answer = {"status_code": status, "headers": HeadersDict(headers), "body": body}
-        parsed: Mapping[str, Any] = self._parser.parse(answer, shape)
+        try:
+            parsed: Mapping[str, Any] = self._parser.parse(answer, shape)
+        except (ResponseParserError, KeyError, TypeError) as error:
+            raise ValueError(type(error).__name__) from error
+        told = _TOLD.get(operation)
+        if told is not None and told not in parsed:
+            raise ValueError(f"without {told}")
         return parsed
 
     @staticmethod
