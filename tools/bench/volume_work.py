@@ -20,7 +20,7 @@ async def transfer(size: int, folder: Path) -> Answer:
     """Puts a file and gets it, and says what each took; what the first calls load is no growth."""
     config = Config(api_key=sys.argv[2], base_url=sys.argv[1])
     async with AsyncTrainClient(client=AsyncAPIClient(config=config)) as client:
-        await client.client.post("/training/volumes", {"name": "bench", "size": "1Ti"})
+        await client.volumes.create("bench", "1Ti")
         taken: Answer = {}
         for bytes_ in (SMALL, size):
             file = folder / "file"

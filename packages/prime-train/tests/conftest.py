@@ -56,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 async def volume(client: AsyncTrainClient, home: Path) -> str:
     """The name of a volume."""
-    await client.client.post("/training/volumes", {"name": "research", "size": "1Ti"})
+    await client.volumes.create("research", "1Ti")
     return "research"
 
 

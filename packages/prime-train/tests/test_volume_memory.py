@@ -29,7 +29,7 @@ async def main(folder):
     grown = {}
     async with AsyncTrainClient() as client:
         volumes = client.volumes
-        await client.client.post("/training/volumes", {"name": "v", "size": "1Ti"})
+        await volumes.create("v", "1Ti")
         for name in ("small", "large", "many"):  # what the first calls load is no growth
             before = peak()
             await volumes.put(f"{folder}/{name}/", "v", name)

@@ -16,12 +16,12 @@ from prime_core.uploads import Progress
 from prime_train.configs.sizes import GIB, check_volume_name, check_volume_size
 from prime_train.errors import VolumeFileNotFoundError
 from prime_train.models.volume_transfers import (
-    VolumeCapacities,
     VolumeDiskUsage,
     VolumeEntry,
     VolumeGet,
     VolumePut,
 )
+from prime_train.models.volumes import VolumeList
 from prime_train.operations import LIST_VOLUMES
 from prime_train.transfers.downloads import Downloads
 from prime_train.transfers.journals import Journal, open_journal
@@ -269,7 +269,7 @@ class AsyncVolumeTransfers(AsyncResource):
 
     async def _capacity(self, volume: str, team_id: str | None) -> str | None:
         """The size that a volume's record names."""
-        listed = await self._transport.request(LIST_VOLUMES, VolumeCapacities, team=team_id)
+        listed = await self._transport.request(LIST_VOLUMES, VolumeList, team=team_id)
         return next((each.size for each in listed.volumes if each.name == volume), None)
 
     async def _readable(self, volume: str, team_id: str | None, root: str = "") -> VolumeStore:

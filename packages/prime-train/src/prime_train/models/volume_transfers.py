@@ -132,16 +132,3 @@ class VolumeTransferRoute(ResponseModel):
     session_token: SecretStr | None = Field(default=None, alias="sessionToken")
     expires_at: UtcDatetime | None = Field(default=None, alias="expiresAt")
     lease_id: str | None = Field(default=None, alias="leaseId")
-
-
-class VolumeCapacity(ResponseModel):
-    """A volume's name and size, of its record."""
-
-    name: str
-    size: str | None = None
-
-
-class VolumeCapacities(ResponseModel):
-    """Answer of `list_volumes`, as far as `du` needs it."""
-
-    volumes: list[VolumeCapacity]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import re
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timezone
 from functools import partial
 
 from prime_core.creation import create_unkeyed, owe_later
-from prime_core.errors import APIError, ConflictError, rebuilt
+from prime_core.errors import APIError
 from prime_core.models import encode_request
 from prime_core.reaper import Obligation
 from prime_core.sync import across, in_thread
@@ -25,12 +23,12 @@ from prime_train.models.volume_transfers import (
 from prime_train.operations import RELEASE_VOLUME_TRANSFER, ROUTE_VOLUME_TRANSFER
 from prime_train.transfers.journals import Journal
 from prime_train.transfers.keys import KeyRing, TemporaryKeys, keys_of
+from prime_train.volume_refusals import typed_refusals
 
 __all__ = ["TransferRoutes"]
 
 # Asking again for a get's keys, or for those of a put that has its lease, changes nothing.
-_REPEATED = dataclasses.replace(ROUTE_VOLUME_TRANSFER, safety="safe")
-_UNTIL = re.compile(r"in progress until (\d{4}-\d\d-\d\dT[0-9:.]+)Z")
+_REPEATABLE = dataclasses.replace(ROUTE_VOLUME_TRANSFER, safety="safe")
 # How long the end of a put waits for its release, which goes on without it.
 RELEASE_PATIENCE = 15.0
 
@@ -58,7 +56,7 @@ class TransferRoutes:
 
         async def ask() -> TemporaryKeys:
             body = RouteTransferBody(mode="get", path=path)
-            return keys_of(self._stored(await self._ask(body)))
+            return keys_of(self._stored(await self.ask(body)))
 
         return KeyRing(await ask(), ask)
 
@@ -85,7 +83,7 @@ class TransferRoutes:
         )
         held = owe_later(self._transport, f"The upload to volume {self._volume!r}")
         try:
-            route = await self._take_over(body, journal, held) or await self._take(body, held)
+            route = await self._take_over(body, journal, held) or await self.take(body, held)
             keys = keys_of(self._stored(route))
             await in_thread(journal.add)({"lease": keys.lease_id})
 
@@ -97,8 +95,20 @@ class TransferRoutes:
         finally:
             await _let_go(held)
 
-    async def _take(self, body: RouteTransferBody, held: Obligation) -> VolumeTransferRoute:
-        try:
+    async def take(
+        self, body: RouteTransferBody, held: Obligation | None = None
+    ) -> VolumeTransferRoute:
+        """Asks for the keys of a put, and with them for the volume.
+
+        Args:
+            body: what is put where.
+            held: releases it once it is undone; without one, only a caller who does not get the
+                keys has them released.
+
+        Raises:
+            VolumeBusyError: somebody else writes to the volume.
+        """
+        with typed_refusals():
             return await create_unkeyed(
                 self._transport,
                 ROUTE_VOLUME_TRANSFER,
@@ -107,11 +117,9 @@ class TransferRoutes:
                 body=encode_request(body),
                 team=self._team,
                 description=f"The upload to volume {self._volume!r}",
-                discard=self._release,
+                discard=self._discard,
                 obligation=held,
             )
-        except ConflictError as error:
-            raise _busy(error) from error
 
     async def _take_over(
         self, body: RouteTransferBody, journal: Journal, held: Obligation
@@ -120,41 +128,44 @@ class TransferRoutes:
         lease = next((line["lease"] for line in reversed(journal.lines) if line.get("lease")), None)
         if not isinstance(lease, str):
             return None
-        held.undo = partial(self._release_lease, lease)
+        held.undo = partial(self.release, lease)
         try:
-            return await self._ask(body.model_copy(update={"lease_id": lease}))
+            return await self.ask(body.model_copy(update={"lease_id": lease}))
         except APIError as error:
             if error.status_code is None or error.status_code >= 500:
                 raise
             # It has lapsed, or was for other paths. Nobody uses it: the journal is ours.
-            await self._release_lease(lease)
+            await self.release(lease)
             return None
 
     async def _renew(
         self, body: RouteTransferBody, ring: KeyRing, held: Obligation
     ) -> TemporaryKeys:
         lease = ring.lease_id
-        route = await self._ask(body.model_copy(update={"lease_id": lease}))
+        route = await self.ask(body.model_copy(update={"lease_id": lease}))
         if route.via != "r2":
             raise VolumeTransferError("A session took the volume over: stop it and put again")
         keys = keys_of(route)
         if keys.lease_id is None:
             keys = dataclasses.replace(keys, lease_id=lease)
         elif keys.lease_id != lease:
-            held.undo = partial(self._release_lease, keys.lease_id)
+            held.undo = partial(self.release, keys.lease_id)
         return keys
 
-    async def _ask(self, body: RouteTransferBody) -> VolumeTransferRoute:
-        try:
+    async def ask(self, body: RouteTransferBody) -> VolumeTransferRoute:
+        """Asks for the keys of a get, or again for those of a put that has the volume.
+
+        Raises:
+            VolumeBusyError: somebody else writes to the volume.
+        """
+        with typed_refusals():
             return await self._transport.request(
-                _REPEATED,
+                _REPEATABLE,
                 VolumeTransferRoute,
                 path={"name": self._volume},
                 body=encode_request(body),
                 team=self._team,
             )
-        except ConflictError as error:
-            raise _busy(error) from error
 
     def _stored(self, route: VolumeTransferRoute) -> VolumeTransferRoute:
         """A route to the object store; sessions are copied from with a shell."""
@@ -165,11 +176,12 @@ class TransferRoutes:
             )
         return route
 
-    async def _release(self, route: VolumeTransferRoute) -> None:
+    async def _discard(self, route: VolumeTransferRoute) -> None:
         if route.lease_id is not None:
-            await self._release_lease(route.lease_id)
+            await self.release(route.lease_id)
 
-    async def _release_lease(self, lease: str) -> None:
+    async def release(self, lease: str) -> None:
+        """Ends a put's hold on the volume; harmless when it has ended."""
         await self._transport.request(
             RELEASE_VOLUME_TRANSFER,
             path={"name": self._volume},
@@ -187,13 +199,3 @@ async def _let_go(held: Obligation) -> None:
         if released.done() and not released.cancelled():
             released.exception()  # the reaper has said what went wrong
         released.cancel()
-
-
-def _busy(error: ConflictError) -> VolumeBusyError:
-    busy = rebuilt(VolumeBusyError, error)
-    found = _UNTIL.search(str(error))
-    if found:
-        with contextlib.suppress(ValueError):
-            until = datetime.fromisoformat(found[1])
-            busy.until = until.replace(tzinfo=timezone.utc)
-    return busy

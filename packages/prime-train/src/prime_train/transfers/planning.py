@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from prime_train.errors import VolumePathError
 from prime_train.transfers.paths import (
+    MOST_ENTRIES,
     SourcePath,
     VolumePath,
     ancestors,
@@ -31,8 +32,6 @@ __all__ = [
     "plan_upload",
     "scan",
 ]
-
-MOST_ENTRIES = 256
 
 
 @dataclass(frozen=True)
