@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 from prime_core._async.resource import AsyncResource
-from prime_core.concurrency import run_each
 from prime_core.progress import transfer_progress
 from prime_core.sync import in_thread
 from prime_core.uploads import Progress
@@ -25,32 +22,25 @@ from prime_train.models.volumes import VolumeList
 from prime_train.operations import LIST_VOLUMES
 from prime_train.transfers.downloads import Downloads
 from prime_train.transfers.journals import Journal, open_journal
-from prime_train.transfers.keys import KeyRing
 from prime_train.transfers.landing import places
 from prime_train.transfers.leases import TransferRoutes
 from prime_train.transfers.meters import Meter
 from prime_train.transfers.paths import (
-    RUNS,
-    VolumePath,
-    ancestors,
     is_ignored,
     source_path,
     volume_path,
 )
 from prime_train.transfers.planning import (
     Source,
-    UploadPlan,
-    check_clashes,
     plan_download,
     plan_upload,
     scan,
 )
-from prime_train.transfers.store import StoredObject, VolumeStore, open_store
+from prime_train.transfers.store import VolumeStore, open_store
+from prime_train.transfers.surveys import lone_object, plan_put, readable_root, stored_under
 from prime_train.transfers.uploads import Uploads
 
 __all__ = ["AsyncVolumeTransfers"]
-
-T = TypeVar("T")
 
 FILES_AT_ONCE = 8
 
@@ -105,7 +95,7 @@ class AsyncVolumeTransfers(AsyncResource):
         routes = TransferRoutes(self._transport, check_volume_name(volume), team_id)
         plan_upload(found, target, target_is_folder=False)  # refuses what it can without asking
         reading = await open_store(self._transport, await routes.to_read())
-        plan = await _plan_upload(reading, found, target)
+        plan = await plan_put(reading, found, target)
         identity = ("put", volume, plan.route, found.path, str(found.contents))
         with transfer_progress(progress, f"put {found.name}") as tell:
             meter = Meter(tell, plan.size)
@@ -115,7 +105,7 @@ class AsyncVolumeTransfers(AsyncResource):
                 async with routes.to_write(plan.route, plan.entries, journal) as keys:
                     store = await open_store(self._transport, keys)
                     uploads = Uploads(store, reading, journal, meter)
-                    await _with_keys(keys, uploads.send, plan.uploads)
+                    await keys.work(uploads.send, plan.uploads, limit=FILES_AT_ONCE)
 
             if plan.uploads:
                 await self._journalled((*identity, *self._scope(team_id)), put)
@@ -166,9 +156,9 @@ class AsyncVolumeTransfers(AsyncResource):
         """
         source = volume_path(path)
         routes = TransferRoutes(self._transport, check_volume_name(volume), team_id)
-        keys = await routes.to_read(_root(source))
+        keys = await routes.to_read(readable_root(source))
         store = await open_store(self._transport, keys)
-        stored = await _stored(store, source)
+        stored = await stored_under(store, source)
         plan = plan_download(source, stored)
         if not stored and source.parts:
             raise VolumeFileNotFoundError(f"There is no {path!r} on volume {volume!r}")
@@ -179,7 +169,8 @@ class AsyncVolumeTransfers(AsyncResource):
             meter.begin()
 
             async def get(journal: Journal) -> None:
-                await _with_keys(keys, Downloads(store, journal, meter).fetch, found)
+                downloads = Downloads(store, journal, meter)
+                await keys.work(downloads.fetch, found, limit=FILES_AT_ONCE)
 
             await self._journalled((*identity, *self._scope(team_id)), get)
         folders = sum(place.download.is_folder for place in found)
@@ -207,7 +198,7 @@ class AsyncVolumeTransfers(AsyncResource):
             APIError: any other failure.
         """
         source = volume_path(path)
-        store = await self._readable(volume, team_id, _root(source))
+        store = await self._readable(volume, team_id, readable_root(source))
         text = "/".join(source.parts)
         objects, folders = await store.list_folder(f"{text}/" if text else "")
         entries = [VolumeEntry(folder, "directory") for folder in folders if not is_ignored(folder)]
@@ -217,7 +208,7 @@ class AsyncVolumeTransfers(AsyncResource):
             if not is_ignored(found.key) and not found.key.endswith("/")
         ]
         if not objects and not folders and text:
-            lone = await _lone(store, source)
+            lone = await lone_object(store, source)
             if lone is None:
                 raise VolumeFileNotFoundError(f"There is no {path!r} on volume {volume!r}")
             entries = [VolumeEntry(lone.key, "file", lone.size, lone.modified)]
@@ -303,61 +294,3 @@ def _capacity_bytes(size: str | None) -> int | None:
 
 def _scan(source: str | os.PathLike[str]) -> Source:
     return scan(source_path(source))
-
-
-async def _plan_upload(store: VolumeStore, source: Source, target: VolumePath) -> UploadPlan:
-    """Decides where a source goes, knowing what is on the volume."""
-    is_folder = False
-    if not source.is_folder and not target.inside:
-        is_folder = await store.first(f"{target}/") is not None
-    plan = plan_upload(source, target, target_is_folder=is_folder, prefix=store.prefix)
-    stored: list[str] = []
-    above: set[str] = set()
-    for place in plan.looked_at:
-        above.update((*ancestors(place), place))
-        stored += [found.key async for found in store.list(f"{place}/")]
-
-    async def look(key: str) -> None:
-        if await store.find(key) is not None:
-            stored.append(key)
-
-    await run_each(look, above, limit=FILES_AT_ONCE)
-    check_clashes((upload.key for upload in plan.uploads), stored)
-    return plan
-
-
-def _root(path: VolumePath) -> str:
-    """What to ask for keys to: outputs of runs can be read while a session has the rest."""
-    return f"{RUNS}/" if path.parts[:1] == (RUNS,) else ""
-
-
-async def _lone(store: VolumeStore, path: VolumePath) -> StoredObject | None:
-    """The object of a path that may be a file's."""
-    if path.inside or path.parts == (RUNS,):
-        return None
-    return await store.find("/".join(path.parts))
-
-
-async def _stored(store: VolumeStore, source: VolumePath) -> Sequence[StoredObject]:
-    """The object of a path, and all that is in its folder."""
-    text = "/".join(source.parts)
-    lone = await _lone(store, source)
-    inside = [found async for found in store.list(f"{text}/" if text else "")]
-    return inside if lone is None else [lone, *inside]
-
-
-async def _with_keys(
-    keys: KeyRing, work: Callable[[T], Awaitable[None]], items: Sequence[T]
-) -> None:
-    """Works on items while the keys are kept fresh; the first failure ends all of it."""
-    keeping = asyncio.ensure_future(keys.keep())
-    working = asyncio.ensure_future(run_each(work, items, limit=FILES_AT_ONCE))
-    try:
-        await asyncio.wait([keeping, working], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            keeping.result()  # raises: it ends by a failure only
-        await working
-    finally:
-        for task in (keeping, working):
-            task.cancel()
-        await asyncio.gather(keeping, working, return_exceptions=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from prime_core.concurrency import run_each
 from prime_core.errors import APIError, APIResponseError
 from prime_train.models.volume_transfers import VolumeTransferRoute
 
 __all__ = ["KeyRing", "TemporaryKeys", "keys_of"]
+
+T = TypeVar("T")
 
 # Seconds before their end at which keys are renewed, and at which they must be.
 RENEWED_BEFORE = 300.0
@@ -125,3 +129,19 @@ class KeyRing:
             else:
                 # New ones that are as short-lived are not asked for over and over.
                 await asyncio.sleep(PAUSE)
+
+    async def work(
+        self, work: Callable[[T], Awaitable[None]], items: Iterable[T], *, limit: int
+    ) -> None:
+        """Works on items, so many at once, while the keys are kept; the first failure ends it."""
+        keeping = asyncio.ensure_future(self.keep())
+        working = asyncio.ensure_future(run_each(work, items, limit=limit))
+        try:
+            await asyncio.wait([keeping, working], return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                keeping.result()  # raises: it ends by a failure only
+            await working
+        finally:
+            for task in (keeping, working):
+                task.cancel()
+            await asyncio.gather(keeping, working, return_exceptions=True)
