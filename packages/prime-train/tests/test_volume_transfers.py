@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sample_files import MIB, sample, tree, write
 from prime_local import FaultRule, LocalPlatform
 from prime_train import (
     AsyncTrainClient,
+    ConfigurationError,
     NotFoundError,
     TrainClient,
     VolumeEntry,
@@ -261,3 +263,11 @@ async def test_a_key_that_is_too_long_in_the_store_is_refused(
     with pytest.raises(VolumePathError, match="longer than 1024"):
         await client.volumes.put(tmp_path / "f", volume, "/".join(["a" * 250] * 4) + "/" + "b" * 15)
     assert platform.ledger()["requests"].get("PutObject") is None
+
+
+async def test_without_botocore_what_to_install_is_said(
+    client: AsyncTrainClient, volume: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "prime_train.transfers.s3_protocol", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'prime-train\[volumes\]'"):
+        await client.volumes.get(volume, "/", tmp_path / "back")
