@@ -20,7 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STEP_TIMEOUT = 300.0  # seconds, for one build or installation
-NEEDS_PYTEST = "prime_local.pytest_plugin"  # loaded by pytest alone, so pytest is no dependency
+# Modules that need what is no dependency: the first is loaded by pytest alone, the other, which an
+# extra is for, where it is used.
+NEED_MORE = ("prime_local.pytest_plugin", "prime_train.transfers.s3_protocol")
 
 # Runs in the clean environment: every module imports, every exported name resolves.
 IMPORT_EVERYTHING = """
@@ -29,7 +31,7 @@ package = importlib.import_module(sys.argv[1])
 for name in package.__all__:
     getattr(package, name)
 for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-    if not module.name.endswith(".__main__") and module.name != sys.argv[2]:
+    if not module.name.endswith(".__main__") and module.name not in sys.argv[2:]:
         importlib.import_module(module.name)
 print(f"{package.__name__}: {len(package.__all__)} names")
 """
@@ -68,7 +70,7 @@ def check_imports(package: str, wheels: dict[str, Path], environment: Path) -> N
     uv("venv", "--quiet", "--python", sys.executable, str(environment))
     uv("pip", "install", "--quiet", "--python", python, *files)
     # -I: neither the working folder nor PYTHONPATH can lend a module.
-    run([python, "-I", "-c", IMPORT_EVERYTHING, package, NEEDS_PYTEST], environment)
+    run([python, "-I", "-c", IMPORT_EVERYTHING, package, *NEED_MORE], environment)
 
 
 def own_requirements(package: str, wheels: dict[str, Path]) -> set[str]:

@@ -19,6 +19,7 @@ from bench.reports import Row, as_json, as_table
 from bench.stream_rows import stream_rows
 from bench.stub_rows import burst_rows, create_rows, sync_rows
 from bench.trace_rows import trace_rows
+from bench.volume_rows import volume_rows
 
 MEASURES = (
     create_rows,
@@ -30,6 +31,7 @@ MEASURES = (
     job_rows,
     trace_rows,
     stream_rows,
+    volume_rows,
     import_rows,
 )
 

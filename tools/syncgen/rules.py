@@ -142,6 +142,7 @@ RULES = Rules(
         "prime_train.AsyncVolumeSessions": "TrainClient.volumes",
         "prime_train.AsyncOpenVolumeSession": "VolumeSessions.open",
         "prime_train.AsyncBucketTransfers": "TrainClient.volumes",
+        "prime_train.AsyncVolumeTransfers": "TrainClient.volumes",
         "prime_traces.AsyncTracesUploads": "TracesClient",
         "prime_compute.AsyncPods": "ComputeClient.pods",
         "prime_compute.AsyncDisks": "ComputeClient.disks",

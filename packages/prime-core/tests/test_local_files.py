@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_core.local_files import CHUNK, LocalFailure, PartialFile
+from prime_core.local_files import (
+    CHUNK,
+    SLICE_CHUNK,
+    LocalFailure,
+    PartialFile,
+    slice_upload,
+)
 
 
 class Chunks:
@@ -201,3 +207,26 @@ async def test_a_path_of_bytes_is_a_path(tmp_path: Path) -> None:
     async with PartialFile(os.fsencode(tmp_path / "new" / "b")) as target:
         await target.receive(Chunks(b"x").iter_any(), None)
     assert (tmp_path / "new" / "b").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("offset", "size"), [(0, 0), (0, 5), (3, 4), (100, 2 * SLICE_CHUNK), (1, 3 * SLICE_CHUNK + 7)]
+)
+async def test_a_slice_is_that_part_of_the_file_as_often_as_it_is_sent(
+    tmp_path: Path, offset: int, size: int
+) -> None:
+    content = os.urandom(4 * SLICE_CHUNK)
+    (tmp_path / "file").write_bytes(content)
+    upload = slice_upload(tmp_path / "file", offset, size)
+    assert (upload.size, upload.rewindable) == (size, True)
+    for _ in range(2):
+        chunks = [chunk async for chunk in upload.chunks(lambda: None, lambda: None)]
+        assert b"".join(chunks) == content[offset : offset + size]
+
+
+async def test_a_slice_of_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    upload = slice_upload(tmp_path / "file", 3, 4)
+    with pytest.raises(OSError, match="became shorter"):
+        async for _ in upload.chunks(lambda: None, lambda: None):
+            pass

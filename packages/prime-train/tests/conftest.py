@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,28 @@ async def platform(start_platform: StartPlatform) -> LocalPlatform:
 async def client(platform: LocalPlatform) -> AsyncIterator[AsyncTrainClient]:
     async with AsyncTrainClient() as client:
         yield client
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, for the journals of transfers."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.fixture
+async def volume(client: AsyncTrainClient, home: Path) -> str:
+    """The name of a volume."""
+    await client.volumes.create("research", "1Ti")
+    return "research"
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has files be moved in parts of 5 MiB, which are as small as a store allows."""
+    monkeypatch.setattr("prime_train.transfers.hashing.PART", 5 * 1024 * 1024)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +176,26 @@ async def test_the_synchronous_block_stops_its_session(
 
     assert len(await asyncio.to_thread(work)) == 1
     assert requests(platform, "stop_volume_session") == 1
+
+
+async def test_outputs_of_runs_are_fetched_while_a_session_has_the_other_files(
+    platform: LocalPlatform, client: AsyncTrainClient, home: Path, tmp_path: Path
+) -> None:
+    volumes = platform._core.training_volumes
+    volumes.attach("research", platform._core.account.people.lab.id, "r1")
+    await volumes.write_file("r1", "runs/r1/checkpoints/step_1/a", iter([b"weights"]))
+    await volumes.write_file("r1", "runs/.sessions/s/log", iter([b"none of the user's"]))
+    volumes.release("r1")
+    async with client.volumes.sessions.open("research", read_only=False):
+        got = await client.volumes.get("research", "runs/r1/checkpoints/", tmp_path / "back")
+        assert got.files == 1
+        assert (tmp_path / "back" / "step_1" / "a").read_bytes() == b"weights"
+        assert (await client.volumes.get("research", "runs", tmp_path / "all")).ignored == 1
+        entries = await client.volumes.ls("research", "runs")
+        assert [entry.path for entry in entries] == ["runs/r1/"]
+        for refused in (
+            client.volumes.get("research", "/", tmp_path / "x"),
+            client.volumes.put(tmp_path / "back", "research", "d/"),
+        ):
+            with pytest.raises(VolumeBusyError, match="stop it, wait for its last sync"):
+                await refused

@@ -45,7 +45,7 @@ async def test_a_volume_is_made_read_grown_and_deleted(
     )
     assert made.created_at is not None
     assert made.created_at.tzinfo is not None
-    assert await client.volumes.list() == [made] == [await client.volumes.get("research")]
+    assert await client.volumes.list() == [made] == [await client.volumes.get_volume("research")]
     assert await client.volumes.wait_until_ready("research") == made
     assert (await client.volumes.expand("research", "1Ti")).size == "1Ti"
     with pytest.raises(BadRequestError, match="only grow"):
@@ -54,7 +54,7 @@ async def test_a_volume_is_made_read_grown_and_deleted(
     await client.volumes.delete("research")
     assert await client.volumes.list() == []
     for gone in (
-        client.volumes.get("research"),
+        client.volumes.get_volume("research"),
         client.volumes.delete("research"),
         client.volumes.expand("research", "2Ti"),
         client.volumes.wait_until_ready("research"),
@@ -66,7 +66,7 @@ async def test_a_volume_is_made_read_grown_and_deleted(
 async def test_teams_have_their_own(platform: LocalPlatform, client: AsyncTrainClient) -> None:
     await client.volumes.create("research", "1Gi")
     await client.volumes.create("research", "2Gi", team_id=TEAM)
-    assert (await client.volumes.get("research", team_id=TEAM)).size == "2Gi"
+    assert (await client.volumes.get_volume("research", team_id=TEAM)).size == "2Gi"
     await client.volumes.delete("research", team_id=TEAM)
     assert [each.size for each in await client.volumes.list()] == ["1Gi"]
 
@@ -174,7 +174,7 @@ async def test_an_expand_whose_answer_is_lost_is_seen(
     platform.add_faults(FaultRule("expand_volume", nth=1, status=502))
     with pytest.raises(APIError):
         await client.volumes.expand("research", "3Gi")
-    assert (await client.volumes.get("research")).size == "2Gi"
+    assert (await client.volumes.get_volume("research")).size == "2Gi"
 
 
 async def test_a_delete_whose_answer_is_lost_is_done(

@@ -34,6 +34,7 @@ ROWS = [
     *(f"traces, {how}: {what}" for how in ("plain", "fast") for what in ("CPU", "memory growth")),
     "traces, fast: CPU, vendor",
     *("streams: CPU a chunk, a chunk a packet", "streams: CPU a chunk, in bulk"),
+    *("volume, put: memory growth", "volume, get: memory growth"),
     *("import prime_compute", "import prime_core", "import prime_inference"),
     *("import prime_sandboxes", "import prime_traces", "import prime_train"),
     *("from prime_sandboxes import AsyncSandboxClient", "import pydantic"),

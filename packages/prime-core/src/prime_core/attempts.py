@@ -167,16 +167,19 @@ async def _exchange(
                 return await failure_of_answer(call, response)
             finally:
                 response.close()
-        if call.idle is not None and response.content_type == "text/html":
+        is_page = call.idle is not None and response.content_type == "text/html"
+        if is_page and not call.any_page:
             response.close()
             return page_failure(call)  # of something between us and the platform
-        if call.idle is not None and call.operation.method == "GET" and response.status != 200:
+        whole = 206 if call.ranged else 200
+        if call.idle is not None and call.operation.method == "GET" and response.status != whole:
             response.close()
             return partial_failure(call, response.status)
         if call.read is None:
             return cast(T, OpenStream(call, response, release))
         if call.idle is not None:
             call.answer_size = body_size(response)
+            call.answer_headers = response.headers
         reading = True
         async with response:
             return await call.read(response.status, response.content)

@@ -86,6 +86,9 @@ class Call(Generic[T]):
         patient: whether it waits when it is refused because of a rate limit.
         inference_id: what the last answer was called by the service that made it.
         answer_size: of a transfer, the bytes of the answer's body, where the answer says so.
+        answer_headers: of a transfer, the answer's headers.
+        ranged: whether a range of a document is asked for, so that 206 is the answer.
+        any_page: whether an HTML page can be the answer, as of a store that holds some.
     """
 
     operation: Operation
@@ -100,6 +103,9 @@ class Call(Generic[T]):
     idle: float | None = None
     max_attempts: int | None = None
     answer_size: int | None = None
+    answer_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ranged: bool = False
+    any_page: bool = False
     patient: bool = True
     inference_id: str | None = None
     started: float = 0.0

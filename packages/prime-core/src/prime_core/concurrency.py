@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["run_all"]
+__all__ = ["run_all", "run_each"]
 
 T = TypeVar("T")
 
@@ -37,3 +37,20 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+async def run_each(
+    work: Callable[[T], Awaitable[object]], items: Iterable[T], *, limit: int
+) -> None:
+    """Works on items, so many at once; they are pulled as their turn comes.
+
+    The first failure, or a cancellation, cancels what is under way, waits for its end, and is
+    raised; items that have had no turn have none.
+    """
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    await run_all(worker() for _ in range(limit))

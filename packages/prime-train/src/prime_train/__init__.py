@@ -68,13 +68,17 @@ if TYPE_CHECKING:
     from prime_train.errors import RunError as RunError
     from prime_train.errors import RunFailedError as RunFailedError
     from prime_train.errors import RunTimeoutError as RunTimeoutError
+    from prime_train.errors import SourceChangedError as SourceChangedError
     from prime_train.errors import VolumeBusyError as VolumeBusyError
+    from prime_train.errors import VolumeChecksumError as VolumeChecksumError
     from prime_train.errors import VolumeExistsError as VolumeExistsError
+    from prime_train.errors import VolumeFileNotFoundError as VolumeFileNotFoundError
     from prime_train.errors import VolumeNotReadyError as VolumeNotReadyError
     from prime_train.errors import VolumePathError as VolumePathError
     from prime_train.errors import VolumeSessionError as VolumeSessionError
     from prime_train.errors import VolumeSessionTimeoutError as VolumeSessionTimeoutError
     from prime_train.errors import VolumeSessionUnavailableError as VolumeSessionUnavailableError
+    from prime_train.errors import VolumeTransferError as VolumeTransferError
     from prime_train.errors import VolumeWaitTimeoutError as VolumeWaitTimeoutError
     from prime_train.log_lines import LogGap as LogGap
     from prime_train.log_lines import parse_log_line as parse_log_line
@@ -146,6 +150,10 @@ if TYPE_CHECKING:
     from prime_train.models.volume_sessions import VolumeSession as VolumeSession
     from prime_train.models.volume_sessions import VolumeSessionGateway as VolumeSessionGateway
     from prime_train.models.volume_sessions import VolumeSessionPhase as VolumeSessionPhase
+    from prime_train.models.volume_transfers import VolumeDiskUsage as VolumeDiskUsage
+    from prime_train.models.volume_transfers import VolumeEntry as VolumeEntry
+    from prime_train.models.volume_transfers import VolumeGet as VolumeGet
+    from prime_train.models.volume_transfers import VolumePut as VolumePut
     from prime_train.models.volume_transfers import VolumeTransferRoute as VolumeTransferRoute
     from prime_train.models.volumes import Volume as Volume
     from prime_train.models.volumes import VolumeStatus as VolumeStatus
@@ -264,6 +272,7 @@ _EXPORTS = {
     "SFTConfig": "prime_train.configs.sections.sft",
     "SamplePage": "prime_train.models.evaluations",
     "ServerError": "prime_core.errors",
+    "SourceChangedError": "prime_train.errors",
     "TrainClient": "prime_train._sync.train_client",
     "TrainConfig": "prime_train.configs.loading",
     "TrainableModel": "prime_train.models.capacity",
@@ -274,10 +283,16 @@ _EXPORTS = {
     "ValidationError": "prime_core.errors",
     "Volume": "prime_train.models.volumes",
     "VolumeBusyError": "prime_train.errors",
+    "VolumeChecksumError": "prime_train.errors",
+    "VolumeDiskUsage": "prime_train.models.volume_transfers",
+    "VolumeEntry": "prime_train.models.volume_transfers",
     "VolumeExistsError": "prime_train.errors",
+    "VolumeFileNotFoundError": "prime_train.errors",
+    "VolumeGet": "prime_train.models.volume_transfers",
     "VolumeNotReadyError": "prime_train.errors",
     "VolumePathError": "prime_train.errors",
     "VolumePrice": "prime_train.configs.sizes",
+    "VolumePut": "prime_train.models.volume_transfers",
     "VolumeSession": "prime_train.models.volume_sessions",
     "VolumeSessionError": "prime_train.errors",
     "VolumeSessionGateway": "prime_train.models.volume_sessions",
@@ -285,6 +300,7 @@ _EXPORTS = {
     "VolumeSessionTimeoutError": "prime_train.errors",
     "VolumeSessionUnavailableError": "prime_train.errors",
     "VolumeStatus": "prime_train.models.volumes",
+    "VolumeTransferError": "prime_train.errors",
     "VolumeTransferRoute": "prime_train.models.volume_transfers",
     "VolumeUsage": "prime_train.models.volumes",
     "VolumeWaitTimeoutError": "prime_train.errors",

@@ -26,13 +26,17 @@ __all__ = [
     "RunError",
     "RunFailedError",
     "RunTimeoutError",
+    "SourceChangedError",
     "VolumeBusyError",
+    "VolumeChecksumError",
     "VolumeExistsError",
+    "VolumeFileNotFoundError",
     "VolumeNotReadyError",
     "VolumePathError",
     "VolumeSessionError",
     "VolumeSessionTimeoutError",
     "VolumeSessionUnavailableError",
+    "VolumeTransferError",
     "VolumeWaitTimeoutError",
 ]
 
@@ -269,3 +273,31 @@ class RunEndedError(RunError):
 
 class RunTimeoutError(RunError, TimeoutError):
     """A run did not get somewhere in time; it goes on, and costs money, until it is over."""
+
+
+class VolumeFileNotFoundError(PrimeError, FileNotFoundError):
+    """There is no such path on the volume, as it was last saved."""
+
+
+class VolumeTransferError(PrimeError):
+    """A transfer broke off; the text says why. The same call again goes on where it was."""
+
+
+class SourceChangedError(VolumeTransferError):
+    """A file changed while it was put; put it again when it is at rest."""
+
+
+class VolumeChecksumError(VolumeTransferError):
+    """Bytes arrived otherwise than they were sent, and were thrown away. Transfer them again.
+
+    Args:
+        key: path on the volume.
+        expected: the checksum that they should have.
+        actual: the checksum that they have.
+    """
+
+    def __init__(self, key: str, expected: str, actual: str) -> None:
+        super().__init__(f"The checksum of {key!r} should be {expected}, and is {actual}")
+        self.key = key
+        self.expected = expected
+        self.actual = actual

@@ -140,7 +140,7 @@ class AsyncVolumeLife(AsyncResource):
         found = await self._transport.request(LIST_VOLUMES, VolumeList, team=team_id)
         return found.volumes
 
-    async def get(self, name: str, *, team_id: str | None = None) -> Volume:
+    async def get_volume(self, name: str, *, team_id: str | None = None) -> Volume:
         """Reads a volume, out of the list: the platform has no route for one.
 
         Args:
@@ -204,7 +204,7 @@ class AsyncVolumeLife(AsyncResource):
                 )
         except (APIConnectionError, ServerError):
             # It may have been done: sent again, it would be refused for that.
-            found = await self.get(name, team_id=team_id)
+            found = await self.get_volume(name, team_id=team_id)
             if not _has_size(found, wanted):
                 raise
             return found
@@ -242,7 +242,7 @@ class AsyncVolumeLife(AsyncResource):
 
     async def _look_at_volumes(self, keys: builtins.list[Key]) -> Mapping[Key, Volume]:
         """States for the poll schedule, which asks for one volume at a time."""
-        return {key: await self.get(key[1], team_id=key[0]) for key in keys}
+        return {key: await self.get_volume(key[1], team_id=key[0]) for key in keys}
 
     def _close_schedules(self) -> None:
         close_schedules(self._volume_schedules)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
 from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_id, check_texts
-from prime_core.creation import create_unkeyed
-from prime_core.models import encode_request
 from prime_train.configs.sizes import check_volume_name
 from prime_train.errors import VolumePathError
-from prime_train.models.volume_transfers import (
-    ReleaseTransferBody,
-    RouteTransferBody,
-    VolumeTransferRoute,
-)
-from prime_train.operations import RELEASE_VOLUME_TRANSFER, ROUTE_VOLUME_TRANSFER
-from prime_train.transfers.paths import check_name, check_writable, volume_path
-from prime_train.volume_refusals import typed_refusals
+from prime_train.models.volume_transfers import RouteTransferBody, VolumeTransferRoute
+from prime_train.transfers.leases import TransferRoutes
+from prime_train.transfers.paths import MOST_ENTRIES, check_name, check_writable, volume_path
 
 __all__ = ["AsyncVolumeRoutes"]
-
-# Asking for the keys of a get, or again for those of a put, changes nothing.
-_REPEATABLE = dataclasses.replace(ROUTE_VOLUME_TRANSFER, safety="safe")
-MOST_ENTRIES = 256
 
 
 class AsyncVolumeRoutes(AsyncResource):
@@ -73,26 +61,10 @@ class AsyncVolumeRoutes(AsyncResource):
             body.entries = _entries(place, entries)
         if lease_id is not None:
             body.lease_id = check_id("lease_id", lease_id)
-        where = {"name": check_volume_name(volume)}
-        with typed_refusals():
-            if mode == "get" or lease_id is not None:
-                return await self._transport.request(
-                    _REPEATABLE,
-                    VolumeTransferRoute,
-                    path=where,
-                    body=encode_request(body),
-                    team=team_id,
-                )
-            return await create_unkeyed(
-                self._transport,
-                ROUTE_VOLUME_TRANSFER,
-                VolumeTransferRoute,
-                path=where,
-                body=encode_request(body),
-                team=team_id,
-                description=f"The upload to volume {volume!r}",
-                discard=lambda route: self._release(volume, route, team_id),
-            )
+        routes = self._routes(volume, team_id)
+        if mode == "get" or lease_id is not None:
+            return await routes.ask(body)
+        return await routes.take(body)
 
     async def release_transfer(
         self, volume: str, lease_id: str, *, team_id: str | None = None
@@ -108,15 +80,10 @@ class AsyncVolumeRoutes(AsyncResource):
             NotFoundError: there is no such volume.
             APIError: any other failure.
         """
-        body = ReleaseTransferBody(lease_id=check_id("lease_id", lease_id))
-        path = {"name": check_volume_name(volume)}
-        await self._transport.request(
-            RELEASE_VOLUME_TRANSFER, path=path, body=encode_request(body), team=team_id
-        )
+        await self._routes(volume, team_id).release(check_id("lease_id", lease_id))
 
-    async def _release(self, volume: str, route: VolumeTransferRoute, team_id: str | None) -> None:
-        if route.lease_id is not None:
-            await self.release_transfer(volume, route.lease_id, team_id=team_id)
+    def _routes(self, volume: str, team_id: str | None) -> TransferRoutes:
+        return TransferRoutes(self._transport, check_volume_name(volume), team_id)
 
 
 def _entries(path: str, entries: Sequence[str] | None) -> list[str] | None:

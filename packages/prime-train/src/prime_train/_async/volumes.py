@@ -7,11 +7,12 @@ from prime_train._async.bucket_transfers import AsyncBucketTransfers
 from prime_train._async.volume_life import AsyncVolumeLife
 from prime_train._async.volume_routes import AsyncVolumeRoutes
 from prime_train._async.volume_sessions import AsyncVolumeSessions
+from prime_train._async.volume_transfers import AsyncVolumeTransfers
 
 __all__ = ["AsyncVolumes"]
 
 
-class AsyncVolumes(AsyncVolumeLife, AsyncVolumeRoutes):
+class AsyncVolumes(AsyncVolumeLife, AsyncVolumeRoutes, AsyncVolumeTransfers):
     """Volumes: named storage for training. Made by `AsyncTrainClient`.
 
     Follows the documented page "hosted-training/volumes".

@@ -63,7 +63,7 @@ class VolumeLife(Resource):
         """
         return run(self._async.list(team_id=team_id))
 
-    def get(self, name: str, *, team_id: str | None = None) -> Volume:
+    def get_volume(self, name: str, *, team_id: str | None = None) -> Volume:
         """Reads a volume, out of the list: the platform has no route for one.
 
         Args:
@@ -74,7 +74,7 @@ class VolumeLife(Resource):
             NotFoundError: there is no such volume.
             APIError: any other failure.
         """
-        return run(self._async.get(name, team_id=team_id))
+        return run(self._async.get_volume(name, team_id=team_id))
 
     def wait_until_ready(
         self, name: str, *, timeout: float = 180, team_id: str | None = None

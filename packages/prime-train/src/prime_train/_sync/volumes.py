@@ -8,11 +8,12 @@ from prime_train._sync.bucket_transfers import BucketTransfers
 from prime_train._sync.volume_life import VolumeLife
 from prime_train._sync.volume_routes import VolumeRoutes
 from prime_train._sync.volume_sessions import VolumeSessions
+from prime_train._sync.volume_transfers import VolumeTransfers
 
 __all__ = ["Volumes"]
 
 
-class Volumes(VolumeLife, VolumeRoutes):
+class Volumes(VolumeLife, VolumeRoutes, VolumeTransfers):
     """Volumes: named storage for training. Made by `TrainClient`.
 
     Follows the documented page "hosted-training/volumes".

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prime_train.errors import VolumePathError
 
 __all__ = [
+    "MOST_ENTRIES",
     "RUNS",
     "SourcePath",
     "VolumePath",
@@ -24,6 +25,8 @@ __all__ = [
 _PART = re.compile(r"[A-Za-z0-9._@%+=,:-]+")
 LONGEST_PART = 255
 LONGEST_KEY = 1024
+# Names that one put writes into the root.
+MOST_ENTRIES = 256
 RUNS = "runs"
 SESSIONS = "runs/.sessions/"
 
