@@ -171,7 +171,7 @@ async def test_a_volume_that_is_not_there_is_made_for_a_run(
 ) -> None:
     made = await client.runs.create(CONFIG, volume="research", volume_size="500Gi")
     assert made.volume_created == "500Gi"
-    volume = await client.volumes.get("research")
+    volume = await client.volumes.get_volume("research")
     assert (volume.size, volume.status) == ("500Gi", "RUNNING")
     assert (await client.runs.get(made.run_id)).volume_name == "research"
     await client.runs.stop(made.run_id, wait=True)

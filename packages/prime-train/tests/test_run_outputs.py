@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from prime_local import FaultRule, LocalPlatform
-from prime_train import AsyncTrainClient, NotFoundError, RunCheckpointStatus, RunDistribution
+from prime_train import (
+    AsyncTrainClient,
+    NotFoundError,
+    RunCheckpointStatus,
+    RunDistribution,
+    load_config,
+)
 from prime_train.models.run_outputs import RunMetrics
 
 if TYPE_CHECKING:
@@ -30,8 +36,8 @@ CONFIG: dict[str, Any] = {
 
 
 async def dispatched(client: AsyncTrainClient, volume: str | None = None) -> str:
-    body = {"config": CONFIG, "gpuType": "H200_141GB", **({"volume": volume} if volume else {})}
-    return str((await client.client.post("/training/runs", body))["runId"])
+    made = await client.runs.create(load_config(CONFIG), gpu_type="H200_141GB", volume=volume)
+    return made.run_id
 
 
 async def test_metrics_are_read_by_steps(platform: LocalPlatform, client: AsyncTrainClient) -> None:

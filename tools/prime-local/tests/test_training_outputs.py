@@ -60,6 +60,10 @@ class Shown:
 
 
 async def dispatch(client: RawClient, config: Json = RL, **asked: Any) -> Shown:
+    """Dispatch a run, whose volume is made for it."""
+    if "volume" in asked:
+        volume = {"name": asked["volume"], "size": "1Gi"}
+        await client.call("POST", "/api/v1/training/volumes", volume)
     body = {"config": config, "gpuType": "H200_141GB", **asked}
     answer = await client.call("POST", DISPATCHED, body)
     assert answer.status == 201, answer.body
