@@ -7,9 +7,10 @@ import gc
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
+from chats import HELLO
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_server import RawServer, Received, Step, Wire, answer, reset
@@ -33,12 +34,6 @@ HEAD = (
 )
 
 
-class Hello(TypedDict):
-    model: str
-    messages: list[dict[str, str]]
-
-
-HELLO: Hello = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 USAGE = {"prompt_tokens": 18, "completion_tokens": 6, "total_tokens": 24, "cost": 0.000024}
 
 

@@ -78,7 +78,7 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     if isinstance(result, Failure):
         call.last = result
         if result.outcome is Outcome.AMBIGUOUS:
-            call.ambiguous = True
+            call.ambiguous += 1
         elif result.outcome is Outcome.FINAL and result.error.status_code is not None:
             call.unresolved = False
         else:

@@ -63,6 +63,10 @@ class Failure:
         return self.outcome is Outcome.REFUSED
 
 
+# Those between us and the platform among them: 421 and 425, and 52x of a content network.
+_OPEN_STATUSES = frozenset({408, 421, 425, 500, 502, 503, 504, *range(520, 525), 529})
+
+
 def classify_status(status: int, *, retry_after: float | None, final: bool) -> Outcome:
     """Sorts an error status by what it allows.
 
@@ -78,7 +82,7 @@ def classify_status(status: int, *, retry_after: float | None, final: bool) -> O
         return Outcome.REFUSED
     if status == 503 and retry_after is not None:
         return Outcome.REFUSED
-    if status in (408, 500, 502, 503, 504, 524):
+    if status in _OPEN_STATUSES:
         return Outcome.AMBIGUOUS
     return Outcome.FINAL
 

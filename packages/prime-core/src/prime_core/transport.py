@@ -28,7 +28,7 @@ from prime_core.encoding import Query, join_url, splice
 from prime_core.errors import ConfigurationError
 from prime_core.failures import finished
 from prime_core.operations import Operation, RateLimit
-from prime_core.outcomes import Failure
+from prime_core.outcomes import Failure, Outcome
 from prime_core.retries import MAX_ATTEMPTS, Retries, RetryQuota, ThrottleLog
 from prime_core.sessions import LoopState, LoopStates, proxy_for
 from prime_core.uploads import Upload
@@ -336,6 +336,8 @@ class AsyncTransport:
             call.max_attempts or MAX_ATTEMPTS,
             counted=call.max_attempts is not None,
             limited=call.timeout is not None,
+            # Of a call that is made on and on by its caller, what came before counts too.
+            transient=call.ambiguous - (failure.outcome is Outcome.AMBIGUOUS),
         )
         first: Failure | None = failure
 

@@ -30,4 +30,4 @@ def evaluation_operation(*, gateway_protocol: bool, retry_ambiguous: bool) -> Op
 
 
 def _with_retries(operation: Operation, retry_ambiguous: bool) -> Operation:
-    return replace(operation, safety="safe") if retry_ambiguous else operation
+    return replace(operation, safety="permitted") if retry_ambiguous else operation

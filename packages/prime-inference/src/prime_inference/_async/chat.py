@@ -127,26 +127,22 @@ class AsyncChatCompletions(AsyncResource):
                 opened = await self._transport.perform(opening)
             when_received(_keep, opened.close_from_anywhere)
             return AsyncChatCompletionStream(opened)
-        return await self._complete(operation, body, team_id, timeout)
+        return await self._perform(self._prepare(operation, body, team_id, timeout))
 
-    async def _complete(
-        self,
-        operation: Operation,
-        body: bytes,
-        team_id: str | None,
-        timeout: float | None,
-        *,
-        patient: bool = True,
-    ) -> ChatCompletion:
-        """Sends a request that is encoded; without ``patient`` a rate limit's refusal is raised."""
-        call: Call[ChatCompletion] = self._transport.prepare(
+    def _prepare(
+        self, operation: Operation, body: bytes, team_id: str | None, timeout: float | None
+    ) -> Call[ChatCompletion]:
+        """Puts a request that is encoded together without sending it."""
+        return self._transport.prepare(
             operation,
             model_reader(ChatCompletion),
             body=body,
             team=team_id,
             timeout=PATIENCE if timeout is None else timeout,
         )
-        call.patient = patient
+
+    async def _perform(self, call: Call[ChatCompletion]) -> ChatCompletion:
+        """Sends a prepared request."""
         with naming_models():
             completion = await self._transport.perform(call)
         completion.inference_id = call.inference_id

@@ -14,10 +14,12 @@ from typing_extensions import Self
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core.adaptive import AdaptiveLimit
 from prime_core.errors import (
+    APIError,
     ConfigurationError,
     PaymentRequiredError,
     QuotaExceededError,
     RateLimitError,
+    ServerError,
     UnauthorizedError,
 )
 from prime_core.operations import Operation
@@ -199,17 +201,20 @@ class AsyncCompletionMap:
         loop = asyncio.get_running_loop()
         patience = self._transport.settings.queue_timeout
         refused_at: float | None = None
+        call = self._completions._prepare(self._operation, body, self._team_id, self._timeout)
+        call.patient = False
         while True:
+            waiting = loop.time()
             began = await self._allowed.enter()
+            if call.attempts:  # how often it may have been done is counted over all of them
+                call.pause(loop.time() - waiting)
             try:
                 if self._hopeless is not None:
                     raise self._hopeless
-                completion = await self._completions._complete(
-                    self._operation, body, self._team_id, self._timeout, patient=False
-                )
-            except QuotaExceededError:
-                raise
-            except RateLimitError as error:
+                completion = await self._completions._perform(call)
+            except (RateLimitError, ServerError) as error:
+                if not _asks_to_wait(error):
+                    raise
                 self._allowed.refused(began, error.retry_after)
                 refused_at = refused_at or loop.time()
                 if loop.time() + (error.retry_after or 0) > refused_at + patience:
@@ -219,6 +224,13 @@ class AsyncCompletionMap:
                 return completion
             finally:
                 self._allowed.leave()
+
+
+def _asks_to_wait(error: APIError) -> bool:
+    """Whether a refusal is one that is waited for, as ``create`` does."""
+    if isinstance(error, ServerError):
+        return error.status_code == 503 and error.retry_after is not None
+    return not isinstance(error, QuotaExceededError)
 
 
 async def _each(requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncIterator[Request]:
