@@ -24,10 +24,12 @@ from typing import Any, Generic, TypeVar, cast
 
 from typing_extensions import Self
 
+from prime_core.errors import StreamStateError
 from prime_core.inherited import never_collect
 
 __all__ = [
     "Facade",
+    "Pulled",
     "across",
     "catch_up",
     "enter",
@@ -318,13 +320,20 @@ def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
 
 
 def _steps(source: AsyncIterator[T]) -> Iterator[T]:
+    process = os.getpid()
     try:
         while (item := run(_step(source))) is not None:
             yield item[0]
+            if os.getpid() != process:
+                raise StreamStateError(
+                    "The iterator belongs to the process that this one was forked from: make the "
+                    "call here."
+                )
     finally:
         close = getattr(source, "aclose", None)
-        # An iterator that is left over at exit is collected when no thread runs any more.
-        if close is not None and not sys.is_finalizing():
+        # An iterator that is left over at exit is collected when no thread runs any more; in a
+        # forked child it is the parent's.
+        if close is not None and not sys.is_finalizing() and os.getpid() == process:
             run(close())
 
 
@@ -387,13 +396,20 @@ def in_thread(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
 
 def from_iterable(items: Iterable[T]) -> AsyncIterator[T]:
     """Pulls a plain iterable on worker threads, so that a slow one doesn't hold the loop."""
-    return _Pulled(items)
+    return Pulled(items)
 
 
-class _Pulled(AsyncIterator[T]):
+class Pulled(AsyncIterator[T]):
+    """A plain iterable as `from_iterable` pulls it.
+
+    Attributes:
+        source: the iterable.
+    """
+
     _END = object()
 
     def __init__(self, items: Iterable[T]) -> None:
+        self.source = items
         self._length = operator.length_hint(items, -1)
         self._iterator = iter(items)
         self._pull = in_thread(lambda: next(self._iterator, self._END))
