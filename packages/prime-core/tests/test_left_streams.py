@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forks import in_child
 from raw_server import RawServer, Received, Wire
 from rows import KEY
 from transports import Connect
@@ -102,7 +102,7 @@ async def test_a_stream_is_read_on_its_own_loop(server: RawServer, connect: Conn
     server.steps = [Held()]
     async with await open_stream(connect(), server) as stream:
         with pytest.raises(StreamStateError, match="another event loop"):
-            await asyncio.to_thread(asyncio.run, stream.__anext__())  # type: ignore[arg-type]
+            await asyncio.to_thread(asyncio.run, stream.__anext__())
 
 
 @dataclass
@@ -155,25 +155,6 @@ async def test_closing_results_tells_who_waits_for_them() -> None:
 async def numbers() -> AsyncIterator[int]:
     for number in range(100):
         yield number
-
-
-def in_child(look: Callable[[], object]) -> str:
-    """What comes of a function in a forked child; "hung" when it does not return."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        threading.Timer(10, os._exit, (1,)).start()
-        try:
-            text = repr(look())
-        except BaseException as error:
-            text = type(error).__name__
-        os.write(writing, text.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        text = told.read()
-    os.waitpid(child, 0)
-    return text or "hung"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

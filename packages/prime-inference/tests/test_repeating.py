@@ -13,12 +13,14 @@ from prime_inference import (
     AsyncInferenceClient,
     BadRequestError,
     BooleanQuestion,
+    ChatRequest,
     RateLimitError,
     ServerError,
 )
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 
+ONE: ChatRequest = {"model": "m", "messages": HELLO["messages"]}
 DOWN = answer(503, b"down")
 BUSY = answer(429, {}, Retry_After="0.01")
 LATER = answer(503, b"later", Retry_After="0.01")
@@ -36,7 +38,7 @@ async def _evaluate(client: AsyncInferenceClient) -> None:
 
 
 async def _map(client: AsyncInferenceClient) -> None:
-    async for result in client.map_completions([{**HELLO}], retry_ambiguous=True):
+    async for result in client.map_completions([ONE], retry_ambiguous=True):
         if result.error is not None:
             raise result.error
 
@@ -91,7 +93,7 @@ async def test_a_503_that_asks_to_wait_is_waited_for_by_each_road(
     server.steps = [LATER, LATER, answer(200, COMPLETION)]
     await client.chat.completions.create(**HELLO)
     server.steps = [LATER, LATER, answer(200, COMPLETION)]
-    results = [result async for result in client.map_completions([{**HELLO}])]
+    results = [result async for result in client.map_completions([ONE])]
     assert [result.ok for result in results] == [True]
 
 

@@ -385,9 +385,14 @@ class AsyncTransport:
             return url
         return join_url(base_url, operation, path, query, root)
 
-    def want_streams(self, count: int) -> None:
-        """Makes room for so many streams on this loop, as far as the system allows it."""
+    def want_streams(self, count: int) -> LoopState:
+        """Makes room for so many streams on this loop, as far as the system allows it.
+
+        Returns:
+            What this loop has here, whose session closes with the client.
+        """
         self._states.want_streams(count)
+        return self._states.get()
 
     @property
     def throttled(self) -> int:
@@ -423,5 +428,5 @@ def _deleted_before(call: Call[Any], failure: Failure) -> bool:
         operation.method == "DELETE"
         and operation.safety == "safe"
         and failure.error.status_code == 404
-        and call.ambiguous
+        and call.ambiguous > 0
     )

@@ -65,7 +65,7 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
         self._handed_out = 0
         self._total: int | None = None
         self._input_error: BaseException | None = None
-        self._ended = False
+        self.ended = False
         self.stopped = False
         self.fatal: BaseException | None = None
 
@@ -91,10 +91,10 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
                     self.stop()
                     raise outcome.error
                 return outcome
-            if self.stopped and not self._ended:
+            if self.stopped and not self.ended:
                 raise _left()
             if self._handed_out == self._total:
-                self._ended = True
+                self.ended = True
                 self._progress.stop()
                 if self._input_error is not None:
                     error, self._input_error = self._input_error, None
@@ -104,7 +104,7 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
             await self._arrived.wait()
 
     def _check_readable(self) -> None:
-        if self.stopped and not self._ended and self.fatal is None:
+        if self.stopped and not self.ended and self.fatal is None:
             raise _left()
         if not self.here:
             raise StreamStateError(

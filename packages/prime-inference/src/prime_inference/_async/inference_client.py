@@ -8,11 +8,13 @@ from pathlib import Path
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core._async.resource import AsyncResourceClient
+from prime_core.arguments import check_flag
 from prime_inference._async.chat import AsyncChat
 from prime_inference._async.completion_map import AsyncCompletionMap
 from prime_inference._async.evaluations import AsyncEvaluations
 from prime_inference._async.models import AsyncModels
-from prime_inference.completion_results import check_limit
+from prime_inference.completion_results import check_limit, check_requests
+from prime_inference.completion_runs import CompletionRun
 from prime_inference.models import ChatCompletionRequest, ChatRequest
 from prime_inference.routes import chat_operation
 
@@ -92,16 +94,18 @@ class AsyncInferenceClient(AsyncResourceClient):
             The results as they come, failures as values, with `totals` of tokens and cost.
 
         Raises:
+            ConfigurationError: there is no API key.
             ValueError: a wrong argument.
         """
-        return AsyncCompletionMap(
+        run = CompletionRun(
             self._client,
-            requests,
+            check_requests(requests),
             limit=check_limit(limit),
-            ordered=ordered,
+            ordered=check_flag("ordered", ordered),
             results=None if results is None else Path(results),
             operation=chat_operation(retry_ambiguous=retry_ambiguous),
             team_id=team_id,
             timeout=timeout,
-            progress=progress,
+            progress=check_flag("progress", progress),
         )
+        return AsyncCompletionMap(run)

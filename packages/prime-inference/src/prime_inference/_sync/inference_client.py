@@ -93,6 +93,7 @@ class InferenceClient(ResourceClient):
             The results as they come, failures as values, with `totals` of tokens and cost.
 
         Raises:
+            ConfigurationError: there is no API key.
             ValueError: a wrong argument.
         """
         return CompletionMap._wrap(
