@@ -25,6 +25,7 @@ from prime_inference import (
     InferenceClient,
     ModelNotFoundError,
     ServerError,
+    StreamStateError,
 )
 from prime_inference.assembly import CompletionAssembler
 
@@ -259,7 +260,7 @@ async def test_an_error_in_the_middle_leaves_what_came_before_it(
     assert (caught.value.code, caught.value.inference_id) == ("502", "inf-1")
     assert caught.value.operation == "create_chat_completion"
     assert stream.get_completion_so_far().choices[0].message.content == "Par"
-    with pytest.raises(RuntimeError, match="left before its end"):
+    with pytest.raises(StreamStateError, match="broke before its end"):
         await stream.get_final_completion()
 
 
@@ -317,7 +318,7 @@ async def test_leaving_early_closes_the_connection_at_once(
     await endless.cut_off()
     if how == "error":
         assert isinstance(using.exception(), KeyError)
-    with pytest.raises(StopAsyncIteration):
+    with pytest.raises(StreamStateError, match="closed, left"):
         await stream.__anext__()
 
 
@@ -392,5 +393,5 @@ def test_breaking_out_of_a_sync_stream_closes_it(
     stream = sync_client.chat.completions.create(**HELLO, stream=True)
     assert next(stream).id == "c1"
     stream.close()
-    with pytest.raises(StopIteration):
+    with pytest.raises(StreamStateError, match="closed, left"):
         next(stream)

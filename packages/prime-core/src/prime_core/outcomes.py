@@ -28,10 +28,12 @@ from prime_core.errors import (
 __all__ = [
     "MAX_ERROR_BODY",
     "Failure",
+    "HeldError",
     "Outcome",
     "classify_status",
-    "error_in_stream",
+    "error_in_answer",
     "error_of",
+    "holds_error",
     "parse_retry_after",
     "shown_id",
 ]
@@ -197,15 +199,15 @@ def error_of(
     )
 
 
-def error_in_stream(text: str) -> APIError:
-    """Makes the typed error that a stream of events holds, after an answer that promised well.
+def error_in_answer(text: str, where: str) -> APIError:
+    """Makes the typed error that an answer holds whose status promised well.
 
     Its code, where that is a number, stands for the status that an answer would have had.
     """
     message, code, _, inference_id = _read_body(text)
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else 0
     named = _CODE_CLASSES.get(code or "")
-    shown = f"The stream broke off with an error: {message or 'no explanation'}"
+    shown = f"{where}: {message or 'no explanation'}"
     step = _NEXT_STEP.get(402 if named else status)
     error = (named or _class_of(status))(shown if step is None else f"{shown}; {step}")
     error.status_code = 200
@@ -213,6 +215,29 @@ def error_in_stream(text: str) -> APIError:
     error.inference_id = inference_id
     error.body = text[:MAX_ERROR_BODY]
     return error
+
+
+class HeldError(Exception):
+    """An answer holds an error, whatever its status says.
+
+    Args:
+        data: the answer.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__("the answer holds an error")
+        self.data = data
+
+
+def holds_error(data: bytes) -> bool:
+    """Whether a JSON object has an error in it; looked at closely only where the word is."""
+    if b'"error"' not in data:
+        return False
+    try:
+        item = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(item, dict) and bool(item.get("error"))
 
 
 def shown_id(text: str | None) -> str | None:
