@@ -206,7 +206,7 @@ class AsyncTransport:
         if idle is not None:
             _check_positive("idle", idle)
         if team and not _HEADER_TEXT.fullmatch(team):
-            raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
+            raise ValueError(f"team_id is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
         if team and operation.team == "query":
             query = {operation.team_name: team, **(query or {})}

@@ -7,6 +7,7 @@ from typing import Literal, overload
 from typing_extensions import Unpack
 
 from prime_core._async.resource import AsyncResource
+from prime_core.arguments import build, check_flag, check_seconds
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
 from prime_core.operations import Operation
@@ -105,12 +106,15 @@ class AsyncChatCompletions(AsyncResource):
         Raises:
             ModelNotFoundError: there is no such model.
             PaymentRequiredError: the account that pays is empty.
-            ValueError: a wrong parameter; nothing was sent.
+            ValueError: a wrong parameter, named by its place such as ``messages.0.role``;
+                nothing was sent. A value that is not even of its type may be a `TypeError`.
             APIError: any other failure.
         """
-        checked = ChatCompletionRequest.model_validate(request)
-        if stream:
+        checked = build(ChatCompletionRequest, request)
+        if stream is not None and check_flag("stream", stream):
             checked.stream = True
+            if idle_timeout is not None:
+                check_seconds("idle_timeout", idle_timeout)
         elif idle_timeout is not None:
             raise ValueError("idle_timeout is for streams; pass timeout")
         body = encode_chat(checked)

@@ -102,7 +102,8 @@ class ChatCompletions(Resource):
         Raises:
             ModelNotFoundError: there is no such model.
             PaymentRequiredError: the account that pays is empty.
-            ValueError: a wrong parameter; nothing was sent.
+            ValueError: a wrong parameter, named by its place such as ``messages.0.role``;
+                nothing was sent. A value that is not even of its type may be a `TypeError`.
             APIError: any other failure.
         """
         overloaded: Any = self._async.create
