@@ -10,9 +10,9 @@ from prime_core._async.resource import AsyncResource
 from prime_core.arguments import build, check_flag, check_seconds
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
+from prime_core.handover import when_received
 from prime_core.operations import Operation
 from prime_core.streams import OpenStream
-from prime_core.sync import when_received
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
 from prime_inference.encoding import PATIENCE, encode_chat
 from prime_inference.errors import naming_models
