@@ -44,7 +44,7 @@ class Held:
 async def open_stream(transport: AsyncTransport, server: RawServer) -> OpenStream:
     target = Target.of(server.url, Headers({"Authorization": f"Bearer {KEY}"}))
     call: Call[OpenStream] = transport.prepare_elsewhere(
-        FETCH, None, target, headers={}, timeout=None, idle=5
+        FETCH, None, target, headers={}, timeout=None, idle=60
     )
     return await transport.perform(call)
 

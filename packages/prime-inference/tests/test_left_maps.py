@@ -144,10 +144,13 @@ async def test_a_map_that_was_left_does_not_seem_to_end(
         break
     with pytest.raises(StreamStateError, match="left before their end"):
         await all_of(results)
+    sent = len(server.requests)
     unstarted = client.map_completions(requests(2))
     await unstarted.aclose()
     with pytest.raises(StreamStateError):
         await unstarted.__anext__()
+    await asyncio.sleep(0.05)
+    assert len(server.requests) == sent  # nothing is begun behind the error
     whole = client.map_completions(requests(2))
     assert len(await all_of(whole)) == 2
     assert await all_of(whole) == []
