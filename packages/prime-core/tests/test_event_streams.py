@@ -20,6 +20,7 @@ from prime_core.errors import (
     PaymentRequiredError,
     RateLimitError,
     ServerError,
+    StreamStateError,
 )
 from prime_core.event_streams import EventStream
 from prime_core.models import ResponseModel
@@ -83,7 +84,7 @@ async def rest_of(stream: EventStream[Thing]) -> Read:
         except StopAsyncIteration:
             return Read(items, None)
         except APIError as error:
-            with pytest.raises(StopAsyncIteration):  # there is nothing behind an error
+            with pytest.raises(StreamStateError):  # what comes behind an error is no end
                 await stream.__anext__()
             return Read(items, error)
 
@@ -294,6 +295,24 @@ async def test_one_object_in_place_of_a_stream_is_its_only_item(
     items, error = await rest_of(await open_events(connect()))
     assert items == []
     assert error is not None
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+async def test_nothing_in_place_of_an_object_is_a_cut(
+    server: RawServer, connect: Connect, body: bytes
+) -> None:
+    server.steps = [answer(200, body, Content_Type="application/json")]
+    items, error = await rest_of(await open_events(connect(), complete=True))
+    assert items == []
+    assert "cut short" in str(error)
+
+
+async def test_a_text_in_place_of_a_stream_is_quoted(server: RawServer, connect: Connect) -> None:
+    server.steps = [answer(200, b"upstream timeout " + b"x" * 500, Content_Type="text/plain")]
+    items, error = await rest_of(await open_events(connect()))
+    assert items == []
+    assert 'no stream of events but text/plain: "upstream timeout xx' in str(error)
+    assert "x" * 100 not in str(error)
 
 
 async def test_a_connection_that_breaks_is_an_error_behind_what_came(

@@ -22,6 +22,7 @@ from prime_core import sync
 from prime_core._sync.api_client import APIClient
 from prime_core.config import Config
 from prime_core.errors import APITimeoutError, NotFoundError
+from prime_core.handover import when_received
 from prime_core.sync import (
     across,
     enter,
@@ -31,7 +32,6 @@ from prime_core.sync import (
     leave,
     loop_thread,
     run,
-    when_received,
 )
 
 

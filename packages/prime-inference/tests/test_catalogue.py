@@ -33,7 +33,8 @@ async def test_the_catalogue_is_read_in_every_form(
 ) -> None:
     server.steps = [answer(200, body, X_Inference_Id="inf-1")]
     models = await client.models.list()
-    (model,) = models.data
+    (model,) = models
+    assert (len(models), models.data) == (1, [model])
     assert (model.id, model.serving, models.inference_id) == ("z-ai/glm-5.3", "hosted", "inf-1")
     assert model.pricing is not None
     assert model.pricing.input_usd_per_mtok == Decimal("0.60")
@@ -72,7 +73,7 @@ async def test_an_id_is_sent_with_its_slashes(
 async def test_an_id_that_would_change_the_route_is_refused(
     server: RawServer, client: AsyncInferenceClient, model: str
 ) -> None:
-    with pytest.raises(ValueError, match="model_id"):
+    with pytest.raises(ValueError, match="model is an id"):
         await client.models.get(model)
     assert server.requests == []
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
+from chats import COMPLETION, HELLO
 from raw_server import RawServer, answer, hang_up, reset, silence
 
 from prime_inference import (
@@ -27,40 +28,6 @@ from prime_inference import (
 )
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
-
-COMPLETION: dict[str, Any] = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1793404800,
-    "model": "z-ai/glm-5.3",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": "Hello!", "annotations": []},
-            "finish_reason": "stop",
-            "logprobs": None,
-        }
-    ],
-    "usage": {
-        "prompt_tokens": 10,
-        "completion_tokens": 25,
-        "total_tokens": 35,
-        "cost": 0.000061,
-        "prompt_tokens_details": {"cached_tokens": 0},
-    },
-    "service_tier": "provisioned",
-}
-
-
-class Hello(TypedDict):
-    model: str
-    messages: list[dict[str, str]]
-
-
-HELLO: Hello = {
-    "model": "z-ai/glm-5.3",
-    "messages": [{"role": "user", "content": "Hello"}],
-}
 
 
 async def test_a_completion(server: RawServer, client: AsyncInferenceClient) -> None:
@@ -92,14 +59,14 @@ async def test_parameters_are_sent_as_they_are_called(
         logit_bias={"50256": -100},
         response_format={"type": "json_object"},
         usage={"include": True},
-        extra_body={"stop": "c", "min_p": 0.1, "note": "é", "nothing": None},
+        extra_body={"min_p": 0.1, "note": "é", "nothing": None},
         team_id="team-2",
     )
     (request,) = server.requests
     assert request.json == {
         **HELLO,
         "temperature": 0,
-        "stop": "c",
+        "stop": ["a", "b"],
         "tools": [tool],
         "logit_bias": {"50256": -100},
         "response_format": {"type": "json_object"},
@@ -126,11 +93,10 @@ async def test_what_a_model_said_can_be_passed_on(
     server.steps = [answer(200, {**COMPLETION, "choices": choices}), answer(200, COMPLETION)]
     completion = await client.chat.completions.create(**HELLO)
     said = [choice.message for choice in completion.choices]
-    await client.chat.completions.create(model="m", messages=[*HELLO["messages"], *said])
-    assert server.requests[1].json["messages"][1:] == [
-        {**message, "content": None},
-        {"role": "assistant", "content": ""},
-    ]
+    expected = [{**message, "content": None}, {"role": "assistant", "content": ""}]
+    for messages in (said, [item.model_dump() for item in said]):
+        await client.chat.completions.create(model="m", messages=[*HELLO["messages"], *messages])
+        assert server.requests[-1].json["messages"][1:] == expected
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -151,9 +117,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"extra_body": {"x": object()}}, "extra_body"),
     ({"timeout": 0}, "timeout"),
     ({"idle_timeout": 1}, "idle_timeout"),
-    ({"idle_timeout": 0, "stream": True}, "idle"),
-    ({"team_id": "a b"}, "team"),
+    ({"idle_timeout": 0, "stream": True}, "idle_timeout"),
+    ({"messages": [*HELLO["messages"], {"role": "user", "content": "a\ud83d"}]}, "messages.1"),
+    ({"tools": [{"a": object()}]}, "tools.0"),
+    ({"extra_body": {"stream": True}}, "extra_body: stream is a parameter"),
+    ({"extra_body": {"model": "m"}}, "extra_body: model is a parameter"),
+    ({"stream": "false"}, "stream"),
+    ({"stream": 1}, "stream"),
+    ({"retry_ambiguous": "no"}, "retry_ambiguous"),
+    ({"team_id": "a b"}, "team_id"),
 ]
+
+
+async def test_a_page_in_place_of_the_service_points_to_the_address(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    server.steps = [answer(404, b"<html>nginx</html>")]
+    with pytest.raises(ModelNotFoundError, match="check the base URL"):
+        await client.chat.completions.create(**HELLO)
+    server.steps = [answer(404, {"detail": "no model"})]
+    with pytest.raises(ModelNotFoundError) as caught:
+        await client.chat.completions.create(**HELLO)
+    assert "base URL" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("wrong", "named"), WRONG)
@@ -161,8 +146,9 @@ async def test_a_wrong_parameter_is_named_before_anything_is_sent(
     server: RawServer, client: AsyncInferenceClient, wrong: dict[str, Any], named: str
 ) -> None:
     request: Any = {**HELLO, **wrong}
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises((TypeError, ValueError), match=f"^{named}") as caught:
         await client.chat.completions.create(**request)
+    assert "pydantic" not in str(caught.value)
     assert server.requests == []
 
 

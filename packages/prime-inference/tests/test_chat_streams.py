@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import threading
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
+from chats import HEAD, HELLO, STORY, USAGE, Endless, delta, end, event, piece, streamed, wire_chunk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from raw_server import RawServer, Received, Step, Wire, answer, reset
+from raw_server import RawServer, Received, Wire, answer, reset
 
 from prime_inference import (
     APIError,
@@ -24,90 +23,9 @@ from prime_inference import (
     InferenceClient,
     ModelNotFoundError,
     ServerError,
+    StreamStateError,
 )
 from prime_inference.assembly import CompletionAssembler
-
-HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Inference-Id: inf-1\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\n"
-)
-
-
-class Hello(TypedDict):
-    model: str
-    messages: list[dict[str, str]]
-
-
-HELLO: Hello = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
-USAGE = {"prompt_tokens": 18, "completion_tokens": 6, "total_tokens": 24, "cost": 0.000024}
-
-
-def piece(*choices: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    return {
-        **head,
-        "choices": [{"index": 0, "finish_reason": None, **c} for c in choices],
-        **fields,
-    }
-
-
-def delta(index: int = 0, **fields: Any) -> dict[str, Any]:
-    return piece({"index": index, "delta": fields})
-
-
-def end(index: int = 0, reason: str = "stop") -> dict[str, Any]:
-    return piece({"index": index, "delta": {}, "finish_reason": reason})
-
-
-STORY = [
-    delta(role="assistant", content=""),
-    delta(reasoning_content="sh"),
-    delta(reasoning_content="ort"),
-    delta(content="A "),
-    delta(content="lock."),
-    end(),
-    piece(usage=USAGE),
-]
-
-
-def event(data: object) -> bytes:
-    return f"data: {json.dumps(data)}\n\n".encode()
-
-
-def wire_chunk(data: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(data), data)
-
-
-def streamed(chunks: Sequence[object], *, done: bool = True, pause: float = 0) -> Step:
-    async def step(wire: Wire, _: Received) -> None:
-        await wire.send(HEAD)
-        for chunk in chunks:
-            await wire.send(wire_chunk(event(chunk)))
-            await asyncio.sleep(pause)
-        if done:
-            await wire.send(wire_chunk(b"data: [DONE]\n\n"))
-        await wire.send(b"0\r\n\r\n")
-
-    return step
-
-
-class Endless:
-    """Streams without an end, and notes when it was cut off."""
-
-    def __init__(self) -> None:
-        self.gone = threading.Event()
-
-    async def __call__(self, wire: Wire, _: Received) -> None:
-        try:
-            await wire.send(HEAD)
-            while True:
-                await wire.send(wire_chunk(event(delta(content="more"))))
-                await asyncio.sleep(0.002)
-        finally:
-            self.gone.set()
-
-    async def cut_off(self) -> None:
-        assert await asyncio.to_thread(self.gone.wait, 1)
 
 
 async def assemble(
@@ -264,7 +182,7 @@ async def test_an_error_in_the_middle_leaves_what_came_before_it(
     assert (caught.value.code, caught.value.inference_id) == ("502", "inf-1")
     assert caught.value.operation == "create_chat_completion"
     assert stream.get_completion_so_far().choices[0].message.content == "Par"
-    with pytest.raises(RuntimeError, match="left before its end"):
+    with pytest.raises(StreamStateError, match="broke before its end"):
         await stream.get_final_completion()
 
 
@@ -322,7 +240,7 @@ async def test_leaving_early_closes_the_connection_at_once(
     await endless.cut_off()
     if how == "error":
         assert isinstance(using.exception(), KeyError)
-    with pytest.raises(StopAsyncIteration):
+    with pytest.raises(StreamStateError, match="closed, left"):
         await stream.__anext__()
 
 
@@ -397,5 +315,5 @@ def test_breaking_out_of_a_sync_stream_closes_it(
     stream = sync_client.chat.completions.create(**HELLO, stream=True)
     assert next(stream).id == "c1"
     stream.close()
-    with pytest.raises(StopIteration):
+    with pytest.raises(StreamStateError, match="closed, left"):
         next(stream)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from maps import answering, asked, contents, expected, request, requests
 from programs import end, line, start
 from raw_server import RawServer, Received, Step, after, answer
 
@@ -30,40 +31,6 @@ from prime_inference import (
 )
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
-
-
-def request(number: int) -> ChatRequest:
-    return {"model": "m", "messages": [{"role": "user", "content": str(number)}]}
-
-
-def requests(count: int) -> list[ChatRequest]:
-    return [request(number) for number in range(count)]
-
-
-def asked(received: Received) -> int:
-    return int(received.json["messages"][0]["content"])
-
-
-def completion(number: int, cost: float | None = 0.1) -> dict[str, Any]:
-    message = {"role": "assistant", "content": f"answer {number}"}
-    usage = {"prompt_tokens": 2, "completion_tokens": 3, "cost": cost}
-    return {"id": f"c{number}", "choices": [{"index": 0, "message": message}], "usage": usage}
-
-
-def answering(received: Received) -> Step:
-    return answer(200, completion(asked(received)), X_Inference_Id=f"inf-{asked(received)}")
-
-
-def contents(results: list[CompletionResult]) -> dict[int, str | None]:
-    return {
-        result.index: result.completion.choices[0].message.content
-        for result in results
-        if result.completion is not None
-    }
-
-
-def expected(count: int) -> dict[int, str]:
-    return {number: f"answer {number}" for number in range(count)}
 
 
 class Gauge:
@@ -369,7 +336,7 @@ async def test_a_run_that_is_killed_has_lost_no_result_that_it_told_of(
     told = {int(text.split()[0]) for text in lines}
     before = Counter(asked(received) for received in server.requests)
     assert 20 <= len(before) < 60
-    taken = await run_map(client, path, requests(60))
+    taken = await run_map(client, path, requests(60), team_id="")  # as the program
     assert contents(taken) == expected(60)
     assert told <= {result.index for result in taken if result.resumed}
     paid = Counter(asked(received) for received in server.requests)

@@ -272,3 +272,14 @@ def test_the_sync_client_asks_too(server: RawServer, sync_client: InferenceClien
     server.steps = [answer(200, ANSWER)]
     response = sync_client.evaluations.create(model="m", state="x", questions=ASKED, images=[PNG])
     assert set(response.answers) == set(ANSWER["answers"])
+
+
+async def test_the_scheme_of_a_data_url_has_no_case(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    server.steps = [answer(200, {"answers": {}})]
+    image = url("png", PNG)
+    await client.evaluations.create(
+        model="m", state="x", questions=ASKED, images=[image.replace("data:", "DATA:")]
+    )
+    assert server.requests[0].json["images"] == [image]

@@ -67,6 +67,23 @@ async def test_the_async_one_does_too(server: RawServer) -> None:
     assert "x-prime-team-id" not in headers
 
 
+@pytest.mark.usefixtures("account")
+def test_accounts_of_the_other_service_are_not_told(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
+    server.steps = [answer(200, {"data": [MODEL]})]
+    with openai_client() as client, client.with_options(timeout=5) as other:
+        for each in (client, other):
+            each.models.list()
+    with openai_client(organization="mine") as client:
+        client.models.list()
+    told = [request.headers.get("openai-organization") for request in server.requests]
+    assert told == [None, None, "mine"]
+    assert all("openai-project" not in request.headers for request in server.requests)
+
+
 def test_nothing_is_sent_again_unless_it_is_asked_for(server: RawServer) -> None:
     server.steps = [answer(500), answer(500), answer(200, COMPLETION)]
     config = Config(KEY, inference_url=f"{server.url}/api/v1")
@@ -83,5 +100,7 @@ def test_it_needs_a_key_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None
     for make in (openai_client, async_openai_client):
         with pytest.raises(ConfigurationError, match="PRIME_API_KEY"):
             make()
+    with pytest.raises(ValueError, match="PRIME_INFERENCE_URL"):
+        openai_client("key", base_url="https://elsewhere.example/v1")
     with pytest.raises(ValueError, match="not both"):
         openai_client("key", config=Config("key"))

@@ -25,7 +25,19 @@ from prime_local import Assumptions, FaultRule, LocalPlatform, PlatformProcess
 if TYPE_CHECKING:
     from conftest import OpenPlatform, RawClient
 
-TEAM = {"X-Prime-Team-ID": "team_1"}
+
+@pytest.fixture
+async def team_id(client: RawClient) -> str:
+    """A team of the caller's."""
+    teams = (await client.call("GET", "/api/v1/user/teams")).body["data"]
+    found: str = teams[0]["teamId"]
+    return found
+
+
+def paid_by(client: RawClient, team_id: str) -> dict[str, str]:
+    return {**client.key, "X-Prime-Team-ID": team_id}
+
+
 QUESTION = {"model": CLEF, "state": "s", "questions": {"q": {"type": "boolean"}}}
 
 
@@ -66,13 +78,17 @@ async def test_what_the_catalogue_says(client: RawClient) -> None:
     assert listed["deepseek/deepseek-v3.1"]["pricing"] is None
 
 
-async def test_some_models_are_a_teams_alone(client: RawClient) -> None:
-    for headers, shown in ((client.key, False), (TEAM, False), ({**client.key, **TEAM}, True)):
+async def test_some_models_are_a_teams_alone(client: RawClient, team_id: str) -> None:
+    for headers, shown in (
+        (client.key, False),
+        ({"X-Prime-Team-ID": team_id}, False),
+        (paid_by(client, team_id), True),
+    ):
         answer = await client.call("GET", MODELS, headers=headers)
         assert ("internal/preview-1" in ids(answer)) is shown
     body = asking(model="internal/preview-1")
     assert error_of(await client.call("POST", CHAT, body))[0] == 404
-    assert (await client.call("POST", CHAT, body, {**client.key, **TEAM})).status == 200
+    assert (await client.call("POST", CHAT, body, paid_by(client, team_id))).status == 200
 
 
 async def test_unknown_and_withdrawn_models(open_platform: OpenPlatform) -> None:
@@ -111,12 +127,12 @@ async def test_every_answer_has_an_id(client: RawClient) -> None:
 
 
 async def test_calls_are_paid_from_the_account_that_the_header_names(
-    prime_platform: LocalPlatform, client: RawClient
+    prime_platform: LocalPlatform, client: RawClient, team_id: str
 ) -> None:
     body = asking(max_tokens=5, usage={"include": True})
     mine = (await client.call("POST", CHAT, body)).body["usage"]
-    team = await client.call("POST", CHAT, {**body, "stream": True}, {**client.key, **TEAM})
-    await client.call("POST", EVALUATIONS, QUESTION, {**client.key, **TEAM})
+    team = await client.call("POST", CHAT, {**body, "stream": True}, paid_by(client, team_id))
+    await client.call("POST", EVALUATIONS, QUESTION, paid_by(client, team_id))
     first, second, third = prime_platform.inference_calls()
     assert first == {
         "inference_id": first["inference_id"],
@@ -130,16 +146,25 @@ async def test_calls_are_paid_from_the_account_that_the_header_names(
         "outcome": "completed",
     }
     assert second["inference_id"] == team.headers["X-Inference-Id"]
-    assert (second["team_id"], second["streamed"]) == ("team_1", True)
+    assert (second["team_id"], second["streamed"]) == (team_id, True)
     assert second["completion_tokens"] == 5
     assert (third["model"], third["completion_tokens"]) == (CLEF, 0)
     accounts = prime_platform.ledger()["inference"]["accounts"]
-    assert (accounts["personal"]["calls"], accounts["team_1"]["calls"]) == (1, 2)
-    assert accounts["team_1"]["cost_usd"] == pytest.approx(second["cost_usd"] + third["cost_usd"])
+    assert (accounts["personal"]["calls"], accounts[team_id]["calls"]) == (1, 2)
+    assert accounts[team_id]["cost_usd"] == pytest.approx(second["cost_usd"] + third["cost_usd"])
+
+
+async def test_a_team_that_the_caller_is_not_in_pays_for_nothing(
+    prime_platform: LocalPlatform, client: RawClient
+) -> None:
+    for path, body in ((CHAT, asking()), (CHAT, asking(stream=True)), (EVALUATIONS, QUESTION)):
+        answer = await client.call("POST", path, body, paid_by(client, "team_of_others"))
+        assert error_of(answer)[0] == 403
+    assert prime_platform.inference_calls() == []
 
 
 async def test_an_empty_account_pays_for_nothing(
-    prime_platform: LocalPlatform, client: RawClient
+    prime_platform: LocalPlatform, client: RawClient, team_id: str
 ) -> None:
     cost = (await chat(client, usage={"include": True}))["usage"]["cost"]
     prime_platform.set_balance(cost / 2)
@@ -148,9 +173,9 @@ async def test_an_empty_account_pays_for_nothing(
         answer = await client.call("POST", path, body)
         assert error_of(answer) == (402, "insufficient_funds", None)
         assert answer.body["error"]["type"] == "insufficient_quota"
-        assert (await client.call("POST", path, body, {**client.key, **TEAM})).status == 200
-    prime_platform.set_balance("0", "team_1")
-    answer = await client.call("POST", CHAT, asking(), {**client.key, **TEAM})
+        assert (await client.call("POST", path, body, paid_by(client, team_id))).status == 200
+    prime_platform.set_balance("0", team_id)
+    answer = await client.call("POST", CHAT, asking(), paid_by(client, team_id))
     assert error_of(answer)[0] == 402
     await client.call("POST", "/_local/reset")
     await chat(client)
@@ -224,13 +249,13 @@ def test_a_platform_process_has_the_same_knobs(prime_platform_server: PlatformPr
 
 
 async def test_calls_stand_on_the_bill_of_their_wallet(
-    prime_platform: LocalPlatform, client: RawClient
+    prime_platform: LocalPlatform, client: RawClient, team_id: str
 ) -> None:
     for _ in range(2):
         await chat(client, max_tokens=5)
-    await client.call("POST", CHAT, asking(), {**client.key, **TEAM})
+    await client.call("POST", CHAT, asking(), paid_by(client, team_id))
     accounts = prime_platform.ledger()["inference"]["accounts"]
-    for account, query in (("personal", ""), ("team_1", "?teamId=team_1")):
+    for account, query in (("personal", ""), (team_id, f"?teamId={team_id}")):
         wallet = (await client.call("GET", f"/api/v1/billing/wallet{query}")).body
         (row,) = wallet["recent_billings"]
         assert row["resource_type"] == "inference"

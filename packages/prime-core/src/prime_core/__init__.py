@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prime_core.errors import QuotaExceededError as QuotaExceededError
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
+    from prime_core.errors import StreamStateError as StreamStateError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
@@ -65,6 +66,7 @@ _EXPORTS = {
     "RateLimit": "prime_core.operations",
     "RateLimitError": "prime_core.errors",
     "ServerError": "prime_core.errors",
+    "StreamStateError": "prime_core.errors",
     "UnauthorizedError": "prime_core.errors",
     "UnsafeArchiveError": "prime_core.errors",
     "ValidationError": "prime_core.errors",

@@ -15,6 +15,7 @@ from prime_core.errors import ConfigurationError
 
 __all__ = [
     "build",
+    "check_flag",
     "check_id",
     "check_ids",
     "check_public_key",
@@ -63,6 +64,13 @@ def build(model: type[M], fields: Mapping[str, object]) -> M:
         where = ".".join(map(str, problem["loc"]))
         text = problem["msg"].removeprefix("Value error, ")
         raise ValueError(f"{where}: {text}" if where else text) from None
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """True or False, and nothing that only passes for it, such as the text "false"."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return value
 
 
 def check_seconds(name: str, value: float) -> float:

@@ -24,8 +24,9 @@ from prime_core.failures import (
     pool_failure,
     queue_failure,
     total_timeout,
+    without_key,
 )
-from prime_core.outcomes import Failure, Outcome
+from prime_core.outcomes import Failure, HeldError, Outcome, error_in_answer
 from prime_core.redirects import redirect_failure, redirected
 from prime_core.sessions import LoopState, proxy_for
 from prime_core.streams import OpenStream, body_size
@@ -78,7 +79,7 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     if isinstance(result, Failure):
         call.last = result
         if result.outcome is Outcome.AMBIGUOUS:
-            call.ambiguous = True
+            call.ambiguous += 1
         elif result.outcome is Outcome.FINAL and result.error.status_code is not None:
             call.unresolved = False
         else:
@@ -186,6 +187,9 @@ async def _exchange(
     except APIResponseError as error:
         # Without its traceback: the frames there hold the key.
         return Failure(Outcome.AMBIGUOUS, error.with_traceback(None))
+    except HeldError as error:
+        text = without_key(call, error.data).decode("utf-8", "replace")
+        return Failure(Outcome.FINAL, error_in_answer(text, "The answer holds an error"))
     except Exception as error:
         if reading and not isinstance(error, asyncio.TimeoutError):
             call.progress(loop.time())  # the answer had begun to arrive

@@ -113,7 +113,7 @@ class Call(Generic[T]):
     deadline: float = 0.0  # loop time; before ``end`` where nothing has moved for a while
     attempts: int = 0
     throttled: float = 0.0  # seconds waited because the platform asked to
-    ambiguous: bool = False  # whether an attempt may have been processed without an answer
+    ambiguous: int = 0  # attempts that may have been processed without an answer
     unresolved: bool = False  # whether the platform may have acted without our knowing
     last: Failure | None = None
 

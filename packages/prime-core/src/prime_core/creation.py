@@ -17,9 +17,10 @@ from pydantic import BaseModel
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
 from prime_core.errors import APIError, PrimeError
+from prime_core.handover import when_received
 from prime_core.operations import Operation
 from prime_core.reaper import Obligation, reaper
-from prime_core.sync import across, loop_thread, when_received
+from prime_core.sync import across, loop_thread
 from prime_core.transport import AsyncTransport
 
 __all__ = ["create_once", "create_unkeyed", "owe_later"]

@@ -11,6 +11,8 @@ from pydantic import ValidationError as InvalidData
 
 from prime_core.calls import Body, Reader
 from prime_core.errors import APIResponseError
+from prime_core.outcomes import HeldError, holds_error
+from prime_core.repairs import repaired
 
 __all__ = ["JSONObject", "NoBody", "model_reader", "read_object", "read_whole"]
 
@@ -32,11 +34,19 @@ class NoBody:
 
 
 def model_reader(response: type[M]) -> Reader[M]:
+    """Makes what reads an answer as a model; see ``ResponseModel.essential``."""
+    paid = getattr(response, "essential", None) is not None
+
     async def read(status: int, body: Body) -> M:
         data = await read_whole(body.iter_any())
+        if paid and holds_error(data):
+            raise HeldError(data)
         try:
             return response.model_validate_json(data)
         except InvalidData as error:
+            mended = repaired(response, data.decode("utf-8", "replace"))
+            if mended is not None:
+                return mended
             raise _unreadable(status, data, _first_problem(error)) from None
 
     return read

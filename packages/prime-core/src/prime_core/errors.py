@@ -22,6 +22,7 @@ __all__ = [
     "QuotaExceededError",
     "RateLimitError",
     "ServerError",
+    "StreamStateError",
     "UnauthorizedError",
     "UnsafeArchiveError",
     "ValidationError",
@@ -69,6 +70,14 @@ class LoginTimeoutError(PrimeError, TimeoutError):
 
 class UnsafeArchiveError(PrimeError, ValueError):
     """An archive that came holds something that would not stay in its folder."""
+
+
+class StreamStateError(PrimeError, RuntimeError):
+    """A stream, or a map's results, can't be read on.
+
+    It was closed, left or broke before its end, is read by two at once, or belongs to another
+    event loop or to the parent of a forked process. Make the call anew.
+    """
 
 
 class APIError(PrimeError):

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from pydantic import ValidationError as InvalidData
 
 from prime_core.decoding import MAX_ANSWER
-from prime_core.errors import APIError, APIResponseError
-from prime_core.outcomes import error_in_stream
+from prime_core.errors import APIError, APIResponseError, StreamStateError
+from prime_core.outcomes import error_in_answer, holds_error
+from prime_core.repairs import repaired
 from prime_core.sse import ErrorData, EventParser
 from prime_core.streams import OpenStream
 
@@ -45,8 +46,10 @@ class EventStream(Generic[M]):
     __slots__ = (
         "_complete",
         "_events",
+        "_model",
         "_parser",
         "_received_all",
+        "_start",
         "_stream",
         "_validator",
         "ended",
@@ -56,12 +59,14 @@ class EventStream(Generic[M]):
 
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
         self._stream = stream
+        self._model = model
         model.model_rebuild()  # it is built when first needed
         # What `model_validate_json` uses, which costs a fifth of the reading by itself.
         self._validator = model.__pydantic_validator__
         self._complete = complete
         self._parser = EventParser()
         self._events: list[bytes] = []  # the next one last
+        self._start: bytes | None = None
         self._received_all = False
         self.open = True
         self.whole = stream.content_type == "application/json"
@@ -77,13 +82,26 @@ class EventStream(Generic[M]):
 
         Raises:
             APIError: the stream holds an error, broke, was cut short or stood still too long.
+            StreamStateError: it was closed, left or broke before.
         """
         while self.open:
             item = self.take()
             if item is not None:
                 return item
             await self.receive()
+        self.check_ended()
         raise StopAsyncIteration
+
+    def check_ended(self) -> None:
+        """Tells the end of one that is no longer `open` from what only looks like it.
+
+        Raises:
+            StreamStateError: it was closed, left or broke before its end.
+        """
+        if not self.ended:
+            raise StreamStateError(
+                "The stream was closed, left or broke before its end: make the call anew."
+            )
 
     def take(self) -> M | None:
         """The next item of those that have been received; None when there is none.
@@ -118,7 +136,7 @@ class EventStream(Generic[M]):
             self.ended = self._complete()
             self.close()
             if not self.ended:
-                raise self._failed(APIResponseError("The stream was cut short."), ambiguous=True)
+                raise self._cut_short()
             return
         try:
             if self.whole:
@@ -136,6 +154,8 @@ class EventStream(Generic[M]):
             events = self._parser.feed(piece)
         except APIError as error:
             raise self._failed(error, ambiguous=True) from None
+        if self._start is None:
+            self._start = piece[:SHOWN]
         events.reverse()
         self._events = events + self._events if self._events else events
 
@@ -158,12 +178,25 @@ class EventStream(Generic[M]):
             size += len(piece)
             if size > MAX_ANSWER:
                 raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
-        self._events = [DONE, b"".join(pieces)]
+        data = b"".join(pieces)
+        if not data.strip():
+            raise self._cut_short()
+        self._events = [DONE, data]
+
+    def _cut_short(self) -> APIError:
+        kind = self._stream.content_type
+        text = "The stream was cut short."
+        if not self.whole and kind != "text/event-stream" and self._start:
+            start = json.dumps(self._stream.redacted(_text(self._start)))
+            text = f"The answer is no stream of events but {kind}: {start}"
+        return self._failed(APIResponseError(text), ambiguous=True)
 
     def _read(self, data: bytes) -> M:
         item: M
-        if type(data) is ErrorData or (b'"error"' in data and _has_error(data)):
-            raise self._failed(error_in_stream(self._stream.redacted(_text(data))))
+        if type(data) is ErrorData or (b'"error"' in data and holds_error(data)):
+            where = "The answer holds" if self.whole else "The stream broke off with"
+            text = self._stream.redacted(_text(data))
+            raise self._failed(error_in_answer(text, f"{where} an error"))
         try:
             item = self._validator.validate_json(data)
             return item
@@ -173,9 +206,16 @@ class EventStream(Generic[M]):
             item = self._validator.validate_json(text)  # now what was not UTF-8 is
             return item
         except InvalidData:
+            mended = repaired(self._model, text)
+            if mended is not None:
+                return mended
             start = json.dumps(self._stream.redacted(text[:SHOWN]))
             error = APIResponseError(f"The stream holds an event that can't be read: {start}")
         raise self._failed(error, ambiguous=True)
+
+    def unreadable(self, why: str) -> APIError:
+        """Closes it, and makes the error for an item that is not what was asked for."""
+        return self._failed(APIResponseError(f"The answer can't be used: {why}"), ambiguous=True)
 
     def _failed(self, error: APIError, *, ambiguous: bool = False) -> APIError:
         self.close()
@@ -193,11 +233,3 @@ def _is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _has_error(data: bytes) -> bool:
-    try:
-        item = json.loads(_text(data))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(item, dict) and bool(item.get("error"))

@@ -42,6 +42,7 @@ _OPEN_OUTCOME = {
     "keyed": "the platform may have done it: try again with the same idempotency key, if you "
     "passed one",
     "unsafe": "the platform may have done it: check before you send it again",
+    "permitted": "the platform may have done it {times}: check before you send it again",
 }
 
 _SPENT = "what was being sent is used up: pass it anew to try again"
@@ -203,9 +204,16 @@ def _limit(call: Call[T]) -> str:
 def finished(call: Call[T], failure: Failure) -> APIError:
     """The error of a failure, completed with what is known of its call."""
     error = failure.error
-    if call.unresolved or failure.outcome is Outcome.AMBIGUOUS:
+    safety = call.operation.safety
+    open_now = failure.outcome is Outcome.AMBIGUOUS
+    # A later refusal says nothing of what the attempts before it have done.
+    repeated = safety == "permitted" and call.ambiguous
+    if call.unresolved or open_now or repeated:
         message, *others = error.args
-        advice = _SPENT if call.spent else _OPEN_OUTCOME[call.operation.safety]
+        # An answer that breaks while its caller reads it is no attempt's failure.
+        count = call.ambiguous + (open_now and failure is not call.last)
+        times = "once" if count == 1 else f"{count} times"
+        advice = _SPENT if call.spent else _OPEN_OUTCOME[safety].format(times=times)
         error.args = (f"{message.rstrip('.')}; {advice}", *others)
     error.operation = call.operation.id
     error.host = call.target.host

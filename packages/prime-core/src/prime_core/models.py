@@ -91,7 +91,15 @@ class ResponseModel(BaseModel):
     """Base of replies: unknown fields are kept as attributes, both spellings are read.
 
     Validation errors do not quote the reply, which may hold a token.
+
+    A subclass may declare:
+        essential: the reply is paid for, so that an odd field does not spoil it: what can't be
+            read is left out, and kept in the extra field ``unreadable`` by its place. Fields of
+            these names are what it is about, and are never left out. An error in it is raised,
+            whatever its status says.
     """
+
+    essential: ClassVar[frozenset[str] | None] = None
 
     model_config = ConfigDict(
         extra="allow",

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Operation", "RateLimit", "RateScope", "unnamed_operation"]
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Safety: TypeAlias = Literal["safe", "keyed", "unsafe"]
+Safety: TypeAlias = Literal["safe", "keyed", "unsafe", "permitted"]
 Service: TypeAlias = Literal["control", "traces", "inference"]
 
 # Anything else could end the request line, and with it the route, early.
@@ -58,8 +58,9 @@ class Operation:
         method: HTTP method.
         path: route template, such as ``/api/v1/sandbox/{sandbox_id}``.
         safety: ``safe`` (may be sent again), ``keyed`` (may be sent again with the same
-            idempotency key) or ``unsafe`` (may be sent again only when it surely did not
-            arrive).
+            idempotency key), ``unsafe`` (may be sent again only when it surely did not
+            arrive) or ``permitted`` (unsafe, but its caller would rather have it done twice than
+            not at all: three times at most, however the host fares).
         scope: the rate-limit class that it belongs to; calls of a scope wait together.
         team: where the route expects the team, besides the header: ``query``, ``body`` or
             ``none``.

@@ -28,10 +28,12 @@ from prime_core.errors import (
 __all__ = [
     "MAX_ERROR_BODY",
     "Failure",
+    "HeldError",
     "Outcome",
     "classify_status",
-    "error_in_stream",
+    "error_in_answer",
     "error_of",
+    "holds_error",
     "parse_retry_after",
     "shown_id",
 ]
@@ -63,6 +65,10 @@ class Failure:
         return self.outcome is Outcome.REFUSED
 
 
+# Those between us and the platform among them: 421 and 425, and 52x of a content network.
+_OPEN_STATUSES = frozenset({408, 421, 425, 500, 502, 503, 504, *range(520, 525), 529})
+
+
 def classify_status(status: int, *, retry_after: float | None, final: bool) -> Outcome:
     """Sorts an error status by what it allows.
 
@@ -78,7 +84,7 @@ def classify_status(status: int, *, retry_after: float | None, final: bool) -> O
         return Outcome.REFUSED
     if status == 503 and retry_after is not None:
         return Outcome.REFUSED
-    if status in (408, 500, 502, 503, 504, 524):
+    if status in _OPEN_STATUSES:
         return Outcome.AMBIGUOUS
     return Outcome.FINAL
 
@@ -193,15 +199,15 @@ def error_of(
     )
 
 
-def error_in_stream(text: str) -> APIError:
-    """Makes the typed error that a stream of events holds, after an answer that promised well.
+def error_in_answer(text: str, where: str) -> APIError:
+    """Makes the typed error that an answer holds whose status promised well.
 
     Its code, where that is a number, stands for the status that an answer would have had.
     """
     message, code, _, inference_id = _read_body(text)
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else 0
     named = _CODE_CLASSES.get(code or "")
-    shown = f"The stream broke off with an error: {message or 'no explanation'}"
+    shown = f"{where}: {message or 'no explanation'}"
     step = _NEXT_STEP.get(402 if named else status)
     error = (named or _class_of(status))(shown if step is None else f"{shown}; {step}")
     error.status_code = 200
@@ -209,6 +215,29 @@ def error_in_stream(text: str) -> APIError:
     error.inference_id = inference_id
     error.body = text[:MAX_ERROR_BODY]
     return error
+
+
+class HeldError(Exception):
+    """An answer holds an error, whatever its status says.
+
+    Args:
+        data: the answer.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__("the answer holds an error")
+        self.data = data
+
+
+def holds_error(data: bytes) -> bool:
+    """Whether a JSON object has an error in it; looked at closely only where the word is."""
+    if b'"error"' not in data:
+        return False
+    try:
+        item = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(item, dict) and bool(item.get("error"))
 
 
 def shown_id(text: str | None) -> str | None:

@@ -137,8 +137,10 @@ class Retries:
         self.judged = failure
         if failure.throttled:
             return self._grant_throttled(failure, scope, throttled)
-        # What the caller counts is what was sent, whether the host is down or not.
-        counts = self.counted and failure.outcome is Outcome.AMBIGUOUS
+        # What the caller counts is what was sent, whether the host is down or not; and what may
+        # be done once more with each attempt is never sent without bound.
+        counted = self.counted or self.operation.safety == "permitted"
+        counts = counted and failure.outcome is Outcome.AMBIGUOUS
         if health.down and not counts:
             self.probes += 1
             return left > 0 and (self.limited or self.probes <= MOST_PROBES)
@@ -166,6 +168,9 @@ class Retries:
                 return False
         asked = wait if failure.retry_after is None else failure.retry_after
         if throttled + asked > self.max_throttle_wait:
+            message, *others = failure.error.args
+            limit = f"max_throttle_wait, {self.max_throttle_wait:g} s"
+            failure.error.args = (f"{message}; that is more than what is left of {limit}", *others)
             return False
         # The call waits at the closed gate, with every other call of its scope.
         scope.close(wait)

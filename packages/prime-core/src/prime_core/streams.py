@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import warnings
 from collections.abc import Callable
 from types import TracebackType
@@ -13,8 +14,9 @@ import aiohttp
 from typing_extensions import Self
 
 from prime_core.calls import Call
-from prime_core.errors import APIError, APIResponseError
+from prime_core.errors import APIError, APIResponseError, StreamStateError
 from prime_core.failures import failure_of_transport, finished, without_key
+from prime_core.inherited import never_collect
 from prime_core.outcomes import Failure, Outcome
 
 __all__ = ["OpenStream", "body_size"]
@@ -42,6 +44,8 @@ class OpenStream:
         "_call",
         "_content",
         "_loop",
+        "_process",
+        "_reading",
         "_release",
         "_response",
         "content_type",
@@ -57,6 +61,8 @@ class OpenStream:
         self._content = response.content
         self._release: Callable[[], None] | None = release
         self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
+        self._reading = False
         self.size = body_size(response)
         self.content_type = response.content_type.lower()
         self.request_id: str = response.headers.get("X-Request-Id") or call.request_id
@@ -80,17 +86,35 @@ class OpenStream:
 
         Raises:
             APIError: the stream broke, was cut short, or stood still for too long.
+            StreamStateError: it was closed, somebody else reads it just now, or it belongs to
+                another event loop.
         """
+        self._check_readable()
+        self._reading = True
         try:
             chunk = await self._content.readany()
         except Exception as error:
+            closed = self._release is None
             failure = failure_of_transport(self._call, error, reading=True)
         else:
             if chunk:
                 return chunk
             raise StopAsyncIteration
+        finally:
+            self._reading = False
         # Outside of the handler: the frames of the transport's exception hold the key.
+        if closed:
+            raise StreamStateError("The stream was closed while it was read.")
         raise finished(self._call, failure)
+
+    def _check_readable(self) -> None:
+        if self._reading:
+            raise StreamStateError("The stream is read by two at once: let one of them read it.")
+        if self._loop is not asyncio.get_running_loop():
+            raise StreamStateError(
+                "The stream belongs to another event loop, or to the process that this one was "
+                "forked from: make the call here."
+            )
 
     @property
     def inference_id(self) -> str | None:
@@ -120,6 +144,9 @@ class OpenStream:
 
     def close(self) -> None:
         """Closes the connection, unless the body has been read to its end."""
+        if self._process != os.getpid():  # the parent reads on
+            never_collect(self._response)
+            self._release = None
         if self._release is not None:
             self._release()
             self._release = None
@@ -134,7 +161,16 @@ class OpenStream:
         release = getattr(self, "_release", None)
         if release is None:
             return
+        if self._process != os.getpid():  # the parent reads on
+            never_collect(self._response)
+            return
         warnings.warn("an answer was left unread; close it", ResourceWarning, stacklevel=2)
-        # The garbage collector runs on any thread. aiohttp itself gives up the connection.
+        # The garbage collector runs on any thread.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(release)
+            self._loop.call_soon_threadsafe(_give_up, release, self._response)
+
+
+def _give_up(release: Callable[[], None], response: aiohttp.ClientResponse) -> None:
+    """Closes the connection of a stream that is gone: what nobody reads is paid for, too."""
+    release()
+    response.close()

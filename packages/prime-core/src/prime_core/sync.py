@@ -24,10 +24,13 @@ from typing import Any, Generic, TypeVar, cast
 
 from typing_extensions import Self
 
+from prime_core.errors import StreamStateError
+from prime_core.handover import Handover, current_handover
 from prime_core.inherited import never_collect
 
 __all__ = [
     "Facade",
+    "Pulled",
     "across",
     "catch_up",
     "enter",
@@ -40,7 +43,6 @@ __all__ = [
     "on_loop_thread",
     "run",
     "unwrap",
-    "when_received",
 ]
 
 T = TypeVar("T")
@@ -51,53 +53,6 @@ CANCEL_GRACE = 2.0
 # A signal is noticed between slices: Windows can't interrupt a lock's wait, and elsewhere one
 # that arrives just before the wait begins would be noticed at its end only.
 WAIT_SLICE = 0.1 if sys.platform == "win32" else 1.0
-
-
-class Handover:
-    """What a sync call has made but not handed to its caller yet.
-
-    Ctrl-C can come when the coroutine behind the call is done and its caller has not got the
-    result: then nobody knows of what it made, and it must be discarded.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._received: bool | None = None
-        self._made: list[tuple[Callable[[], object], Callable[[], object]]] = []
-
-    def add(self, keep: Callable[[], object], discard: Callable[[], object]) -> None:
-        with self._lock:
-            if self._received is None:
-                self._made.append((keep, discard))
-                return
-        # Late: the call is over. Work that outlives its call answers for itself.
-        (keep if self._received else discard)()
-
-    def close(self, *, received: bool) -> None:
-        with self._lock:
-            self._received = received
-        while self._made:
-            keep, discard = self._made.pop()
-            (keep if received else discard)()
-
-
-_handover: contextvars.ContextVar[Handover | None] = contextvars.ContextVar(
-    "prime_handover", default=None
-)
-
-
-def when_received(keep: Callable[[], object], discard: Callable[[], object]) -> None:
-    """Calls ``keep`` once the caller has the result: at once, unless a sync call waits for it.
-
-    Args:
-        keep: somebody answers for what was made.
-        discard: the sync call was interrupted just then; nobody does.
-    """
-    handover = _handover.get()
-    if handover is None:
-        keep()
-    else:
-        handover.add(keep, discard)
 
 
 class LoopThread:
@@ -122,7 +77,7 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits for it; Ctrl-C cancels it."""
         handover = Handover()
-        outer = _handover.set(handover)
+        outer = current_handover.set(handover)
         future: concurrent.futures.Future[T] | None = None
         try:
             future = self.submit(coroutine)
@@ -138,7 +93,7 @@ class LoopThread:
                 handover.close(received=False)
             raise
         finally:
-            _handover.reset(outer)
+            current_handover.reset(outer)
 
     def _cancel(self, coroutine: Coroutine[Any, Any, object]) -> None:
         """Cancels a coroutine and waits, bounded, until its own clean-up has run."""
@@ -318,13 +273,20 @@ def iterate(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
 
 
 def _steps(source: AsyncIterator[T]) -> Iterator[T]:
+    process = os.getpid()
     try:
         while (item := run(_step(source))) is not None:
             yield item[0]
+            if os.getpid() != process:
+                raise StreamStateError(
+                    "The iterator belongs to the process that this one was forked from: make the "
+                    "call here."
+                )
     finally:
         close = getattr(source, "aclose", None)
-        # An iterator that is left over at exit is collected when no thread runs any more.
-        if close is not None and not sys.is_finalizing():
+        # An iterator that is left over at exit is collected when no thread runs any more; in a
+        # forked child it is the parent's.
+        if close is not None and not sys.is_finalizing() and os.getpid() == process:
             run(close())
 
 
@@ -387,13 +349,20 @@ def in_thread(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
 
 def from_iterable(items: Iterable[T]) -> AsyncIterator[T]:
     """Pulls a plain iterable on worker threads, so that a slow one doesn't hold the loop."""
-    return _Pulled(items)
+    return Pulled(items)
 
 
-class _Pulled(AsyncIterator[T]):
+class Pulled(AsyncIterator[T]):
+    """A plain iterable as `from_iterable` pulls it.
+
+    Attributes:
+        source: the iterable.
+    """
+
     _END = object()
 
     def __init__(self, items: Iterable[T]) -> None:
+        self.source = items
         self._length = operator.length_hint(items, -1)
         self._iterator = iter(items)
         self._pull = in_thread(lambda: next(self._iterator, self._END))

@@ -28,7 +28,7 @@ from prime_core.encoding import Query, join_url, splice
 from prime_core.errors import ConfigurationError
 from prime_core.failures import finished
 from prime_core.operations import Operation, RateLimit
-from prime_core.outcomes import Failure
+from prime_core.outcomes import Failure, Outcome
 from prime_core.retries import MAX_ATTEMPTS, Retries, RetryQuota, ThrottleLog
 from prime_core.sessions import LoopState, LoopStates, proxy_for
 from prime_core.uploads import Upload
@@ -206,7 +206,7 @@ class AsyncTransport:
         if idle is not None:
             _check_positive("idle", idle)
         if team and not _HEADER_TEXT.fullmatch(team):
-            raise ValueError(f"a team is an id of ASCII characters without blanks, not {team!r}")
+            raise ValueError(f"team_id is an id of ASCII characters without blanks, not {team!r}")
         team = self.config.team_id if team is None else team or None
         if team and operation.team == "query":
             query = {operation.team_name: team, **(query or {})}
@@ -336,6 +336,8 @@ class AsyncTransport:
             call.max_attempts or MAX_ATTEMPTS,
             counted=call.max_attempts is not None,
             limited=call.timeout is not None,
+            # Of a call that is made on and on by its caller, what came before counts too.
+            transient=call.ambiguous - (failure.outcome is Outcome.AMBIGUOUS),
         )
         first: Failure | None = failure
 
@@ -383,9 +385,14 @@ class AsyncTransport:
             return url
         return join_url(base_url, operation, path, query, root)
 
-    def want_streams(self, count: int) -> None:
-        """Makes room for so many streams on this loop, as far as the system allows it."""
+    def want_streams(self, count: int) -> LoopState:
+        """Makes room for so many streams on this loop, as far as the system allows it.
+
+        Returns:
+            What this loop has here, whose session closes with the client.
+        """
         self._states.want_streams(count)
+        return self._states.get()
 
     @property
     def throttled(self) -> int:
@@ -421,5 +428,5 @@ def _deleted_before(call: Call[Any], failure: Failure) -> bool:
         operation.method == "DELETE"
         and operation.safety == "safe"
         and failure.error.status_code == 404
-        and call.ambiguous
+        and call.ambiguous > 0
     )

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
+from prime_core.errors import StreamStateError
 from prime_core.progress import ItemProgress
 
 __all__ = ["CANCEL_GRACE", "Finished", "WorkStream"]
@@ -64,6 +65,7 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
         self._handed_out = 0
         self._total: int | None = None
         self._input_error: BaseException | None = None
+        self.ended = False
         self.stopped = False
         self.fatal: BaseException | None = None
 
@@ -71,6 +73,7 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
         return self
 
     async def __anext__(self) -> F:
+        self._check_readable()
         if self._feeder is None:
             self._feeder = asyncio.get_running_loop().create_task(self._feed())
         while True:
@@ -88,7 +91,10 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
                     self.stop()
                     raise outcome.error
                 return outcome
+            if self.stopped and not self.ended:
+                raise _left()
             if self._handed_out == self._total:
+                self.ended = True
                 self._progress.stop()
                 if self._input_error is not None:
                     error, self._input_error = self._input_error, None
@@ -96,6 +102,21 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
                 raise StopAsyncIteration
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _check_readable(self) -> None:
+        if self.stopped and not self.ended and self.fatal is None:
+            raise _left()
+        if not self.here:
+            raise StreamStateError(
+                "These results belong to another event loop, or to the process that this one was "
+                "forked from: make the call here."
+            )
+
+    @property
+    def here(self) -> bool:
+        """Whether its work is on this loop; another's, a forked parent's say, can't be ended."""
+        feeder = self._feeder
+        return feeder is None or feeder.get_loop() is asyncio.get_running_loop()
 
     def _next_index(self) -> int | None:
         if self._ordered:
@@ -161,6 +182,7 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
             The tasks that still have to end.
         """
         self.stopped = True
+        self._arrived.set()  # who waits for more is told
         self._progress.stop()
         tasks = [*self._tasks, *([self._feeder] if self._feeder is not None else [])]
         for task in tasks:
@@ -170,6 +192,13 @@ class WorkStream(AsyncIterator[F], Generic[T, F]):
 
     async def aclose(self) -> None:
         """Ends the work of a stream that nobody takes outcomes of any more."""
+        if not self.here:
+            self.stopped = True
+            return
         tasks = self.stop()
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_GRACE)
+
+
+def _left() -> StreamStateError:
+    return StreamStateError("The results were left before their end: make the call anew.")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prime_core.errors import QuotaExceededError as QuotaExceededError
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
+    from prime_core.errors import StreamStateError as StreamStateError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import ValidationError as ValidationError
     from prime_inference._async.chat import AsyncChat as AsyncChat
@@ -147,6 +148,7 @@ _EXPORTS = {
     "ScoreAnswer": "prime_inference.models",
     "ScoreQuestion": "prime_inference.models",
     "ServerError": "prime_core.errors",
+    "StreamStateError": "prime_core.errors",
     "Serving": "prime_inference.models",
     "TokenLogprob": "prime_inference.models",
     "ToolCall": "prime_inference.models",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from prime_core.repairs import repaired_data
 from prime_inference.models import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -25,11 +26,20 @@ __all__ = ["CompletionAssembler", "from_whole"]
 
 
 def from_whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
-    """A whole completion that was read as a chunk, as one: its messages are the pieces."""
+    """A whole completion that was read as a chunk, as one: its messages are the pieces.
+
+    Raises:
+        ValueError: it is none, or a message is.
+    """
+    if "choices" not in chunk.model_fields_set:
+        raise ValueError("it has no choices")
     for choice in chunk.choices:
         message = (choice.model_extra or {}).pop("message", None)
         if message is not None:
-            choice.delta = ChoiceDelta.model_validate(message)
+            delta = repaired_data(ChoiceDelta, message)
+            if delta is None:
+                raise ValueError(f"choices.{choice.index}.message is no message")
+            choice.delta = delta
     chunk.object = "chat.completion.chunk"
     return chunk
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 
+from pydantic import BaseModel
+
+from prime_core.sync import Pulled
 from prime_inference.models import ChatCompletion, ChatCompletionRequest, ChatRequest
 
-__all__ = ["CompletionResult", "CompletionTotals", "check_limit"]
+__all__ = ["CompletionResult", "CompletionTotals", "check_limit", "check_requests"]
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -87,3 +94,14 @@ def check_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"limit is a whole number of at least 1, not {limit!r}")
     return limit
+
+
+def check_requests(requests: R) -> R:
+    """Several requests; one alone, whose keys would be taken for them, is refused."""
+    plain: object = requests.source if isinstance(requests, Pulled) else requests
+    if isinstance(plain, str | bytes | Mapping | BaseModel) or not isinstance(
+        plain, Iterable | AsyncIterable
+    ):
+        kind = type(plain).__name__
+        raise ValueError(f"requests are several, such as a list of dicts, not a {kind}")
+    return requests

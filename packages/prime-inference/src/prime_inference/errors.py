@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prime_core.errors import BadRequestError, NotFoundError, PrimeError, ValidationError, rebuilt
+from prime_core.errors import (
+    APIError,
+    BadRequestError,
+    NotFoundError,
+    PrimeError,
+    ValidationError,
+    rebuilt,
+)
 
-__all__ = ["ModelNotFoundError", "ResultFileError", "naming_models"]
+__all__ = ["ModelNotFoundError", "ResultFileError", "named", "naming_models"]
 
 _CODES = frozenset({"model_not_found", "not_found_error"})
 
@@ -33,9 +40,20 @@ def naming_models(*, lookup: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except NotFoundError as error:
-        raise rebuilt(ModelNotFoundError, error) from error.__cause__
-    except (BadRequestError, ValidationError) as error:
-        if not lookup and error.code not in _CODES:
-            raise
-        raise rebuilt(ModelNotFoundError, error) from error.__cause__
+    except APIError as error:
+        raise named(error, lookup=lookup) from error.__cause__
+
+
+def named(error: APIError, *, lookup: bool = False) -> APIError:
+    """A failure, as `ModelNotFoundError` where it says that there is no such model."""
+    if not (
+        isinstance(error, NotFoundError)
+        or error.code in _CODES
+        or (lookup and isinstance(error, BadRequestError | ValidationError))
+    ):
+        return error
+    named = rebuilt(ModelNotFoundError, error)
+    if (error.body or "").lstrip().startswith("<"):
+        message, *others = error.args
+        named.args = (f"{message}; that is an HTML page: check the base URL, too", *others)
+    return named

@@ -48,7 +48,8 @@ def data_urls(images: Sequence[Image]) -> list[str]:
 
 def _data_url(path: str, image: Image) -> tuple[str, int]:
     """The URL, and the bytes of the image itself."""
-    if isinstance(image, str) and image.startswith("data:"):
+    if isinstance(image, str) and image[:5].lower() == "data:":  # as any scheme
+        image = "data:" + image[5:]
         return image, _decoded_size(path, image)
     if isinstance(image, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", image):
         raise ValueError(f"{path} is a remote address, which is not accepted: pass the image")

@@ -36,6 +36,7 @@ def openai_client(
     Raises:
         ConfigurationError: there is no API key.
         ImportError: the OpenAI SDK is not installed.
+        ValueError: a ``base_url``, which is the platform's.
     """
     from openai import OpenAI
 
@@ -66,9 +67,15 @@ def async_openai_client(
     return AsyncOpenAI(**_options(api_key, team_id, config, options))
 
 
+# Who pays at OpenAI: nobody else is to be told.
+_ACCOUNT = {"organization": "OpenAI-Organization", "project": "OpenAI-Project"}
+
+
 def _options(
     api_key: str | None, team_id: str | None, config: Config | None, options: dict[str, Any]
 ) -> dict[str, Any]:
+    from openai import Omit
+
     if config is not None and (api_key is not None or team_id is not None):
         raise ValueError("pass config, or api_key and team_id, not both")
     found = config or Config(api_key, team_id=team_id)
@@ -76,9 +83,18 @@ def _options(
         raise ConfigurationError(
             "No API key: set PRIME_API_KEY, pass api_key=, or log in with the CLI."
         )
-    headers = dict(options.get("default_headers") or {})
+    if "base_url" in options:
+        raise ValueError(
+            "base_url is the platform's here: set PRIME_INFERENCE_URL, or pass "
+            "config=Config(inference_url=...)"
+        )
+    headers: dict[str, Any] = {}
     if found.team_id:
-        headers.setdefault("X-Prime-Team-ID", found.team_id)
+        headers["X-Prime-Team-ID"] = found.team_id
+    for name, header in _ACCOUNT.items():  # the SDK takes them from the environment, too
+        if options.get(name) is None:
+            headers[header] = Omit()
+    headers.update(options.get("default_headers") or {})
     return {
         "max_retries": 0,
         **options,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -23,10 +25,10 @@ __all__ = ["ResultFile", "digest_of"]
 T = TypeVar("T")
 
 
-def digest_of(body: bytes) -> str:
-    """What a request's body says, whatever the order of its fields."""
+def digest_of(body: bytes, team_id: str | None) -> str:
+    """What a request's body says, whatever the order of its fields, and who pays for it."""
     canonical = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(f"{team_id or ''}\n{canonical}".encode()).hexdigest()
 
 
 class ResultFile:
@@ -42,6 +44,7 @@ class ResultFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO | None = None
+        self._size = 0
         self._places: dict[tuple[int, str], tuple[int, int]] = {}
         self._pending: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
@@ -64,6 +67,9 @@ class ResultFile:
             raise ResultFileError(f"{self._path} can't be used: {error}") from error
 
     def _open(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(self._path.stat().st_mode):  # a pipe's would wait for a writer
+                raise ResultFileError(f"{self._path} is no regular file; use another")
         file = self._path.open("a+b")
         try:
             self._lock(file)
@@ -101,6 +107,7 @@ class ResultFile:
                 )
             self._places[key] = (place, len(line))
             place += len(line)
+        self._size = place
 
     async def find(self, index: int, digest: str) -> ChatCompletion | None:
         """The result of a request, if an earlier run has got it."""
@@ -110,8 +117,12 @@ class ResultFile:
     def _read(self, place: int, length: int) -> ChatCompletion:
         with self._path.open("rb") as file:
             file.seek(place)
-            data: Any = json.loads(file.read(length))
-        return ChatCompletion.model_validate(data["completion"])
+            line = file.read(length)
+        try:
+            data: Any = json.loads(line)
+            return ChatCompletion.model_validate(data["completion"])
+        except (ValueError, KeyError, TypeError):
+            raise ResultFileError(f"{self._path} was changed during the run") from None
 
     async def add(self, index: int, digest: str, completion: ChatCompletion) -> None:
         """Writes a result. Once it returns, the result is on the disk.
@@ -143,20 +154,49 @@ class ResultFile:
 
     def _append(self, data: bytes) -> None:
         assert self._file is not None
+        self._check_unchanged(self._file)
         self._file.write(data)
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._size += len(data)
+        self._check_unchanged(self._file)
+
+    def _check_unchanged(self, file: BinaryIO) -> None:
+        """Sees that the file is still the one of that name, and holds what was written."""
+        try:
+            named = self._path.stat()
+        except FileNotFoundError:
+            raise ResultFileError(f"{self._path} was deleted during the run") from None
+        ours = os.fstat(file.fileno())
+        if not os.path.samestat(named, ours) or ours.st_size != self._size:
+            raise ResultFileError(f"{self._path} was replaced or changed during the run")
 
     async def aclose(self) -> None:
         """Writes what waits to be written, and closes the file."""
         if self._writing is not None:
             await _settled(self._writing)
         if self._file is not None:
-            try:
-                await self._write()  # of calls that were cancelled before their turn
-            finally:
-                file, self._file = self._file, None
-                await self._in_thread(file.close)
+            await self._in_thread(self.finish)
+
+    def close_soon(self) -> None:
+        """Does so once what is being written has been, on its loop, for who can't wait."""
+        if self._writing is None or self._writing.done():
+            asyncio.get_running_loop().run_in_executor(None, self.finish)
+        else:
+            self._writing.add_done_callback(lambda _: self.close_soon())
+
+    def finish(self) -> None:
+        """Writes what calls left that were cancelled before their turn, and closes the file."""
+        file, lines = self._file, self._pending
+        if file is None:
+            return
+        self._pending = []
+        try:
+            if lines:
+                self._append(b"".join(lines))
+        finally:
+            self._file = None
+            file.close()
 
 
 async def _settled(task: asyncio.Task[None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from prime_core.arguments import check_flag
 from prime_core.operations import Operation
 from prime_inference.operations import (
     CREATE_CHAT_COMPLETION,
@@ -25,9 +26,11 @@ def chat_operation(*, retry_ambiguous: bool) -> Operation:
 
 def evaluation_operation(*, gateway_protocol: bool, retry_ambiguous: bool) -> Operation:
     """The row of an evaluation, on either of its paths; see `chat_operation`."""
+    check_flag("gateway_protocol", gateway_protocol)
     row = CREATE_INFERENCE_EVALUATION_V4 if gateway_protocol else CREATE_INFERENCE_EVALUATION
     return _with_retries(row, retry_ambiguous)
 
 
 def _with_retries(operation: Operation, retry_ambiguous: bool) -> Operation:
-    return replace(operation, safety="safe") if retry_ambiguous else operation
+    permitted = check_flag("retry_ambiguous", retry_ambiguous)
+    return replace(operation, safety="permitted") if permitted else operation

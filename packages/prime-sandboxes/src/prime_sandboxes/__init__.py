@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prime_core.errors import QuotaExceededError as QuotaExceededError
     from prime_core.errors import RateLimitError as RateLimitError
     from prime_core.errors import ServerError as ServerError
+    from prime_core.errors import StreamStateError as StreamStateError
     from prime_core.errors import UnauthorizedError as UnauthorizedError
     from prime_core.errors import UnsafeArchiveError as UnsafeArchiveError
     from prime_core.errors import ValidationError as ValidationError
@@ -229,6 +230,7 @@ _EXPORTS = {
     "SandboxStatusSnapshot": "prime_sandboxes.models",
     "SandboxTimeoutError": "prime_sandboxes.errors",
     "ServerError": "prime_core.errors",
+    "StreamStateError": "prime_core.errors",
     "SourceImageBuildResult": "prime_sandboxes.models",
     "StartCommand": "prime_sandboxes.models",
     "TeamImageOwner": "prime_sandboxes.models",

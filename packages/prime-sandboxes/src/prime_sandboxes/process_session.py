@@ -10,8 +10,8 @@ from typing import Any
 
 from prime_core.deadlines import timeout
 from prime_core.errors import APIError, APITimeoutError, PrimeError
+from prime_core.handover import when_received
 from prime_core.reaper import reaper
-from prime_core.sync import when_received
 from prime_sandboxes._proto import command_session_pb2 as pb
 from prime_sandboxes.commands import (
     end_session,

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from prime_core.errors import APIError, rebuilt
-from prime_core.sync import in_thread, when_received
+from prime_core.handover import when_received
+from prime_core.sync import in_thread
 from prime_core.uploads import Progress
 from prime_traces.batches import Batch, CutBatch
 from prime_traces.compression import compressed_pieces

@@ -37,11 +37,12 @@ class AsyncAPIClient:
         require_auth: whether a call without a key is refused before it is sent.
         user_agent: ``<name>/<version>`` to go by.
         config: a ready configuration, in place of ``api_key``.
-        timeout: seconds for a whole call, retries included, above 0. Waits that rate limits
-            ask for are not counted.
+        timeout: seconds for a whole call, retries included, above 0. Not counted are waits that
+            a refusal asks for, which ``max_throttle_wait`` bounds, and those for a rate limit's
+            turn, which ``queue_timeout`` bounds.
         queue_timeout: seconds that a call may wait for a rate limit's turn, above 0.
         max_throttle_wait: seconds that a call may wait in all because the platform answered
-            429 with a time to wait.
+            429, or 503 with a ``Retry-After``.
         max_connections: connections for short calls, at least 1. Streams don't use them.
         limits: rate limits by scope name, over the documented ones, such as
             ``{"sandbox-create": None}``, which switches that one off.
@@ -133,7 +134,8 @@ class AsyncAPIClient:
             endpoint: the path below ``/api/v1``, percent-encoded, such as ``/user/whoami``.
             params: query parameters; None leaves one out, a list repeats its key.
             json: the request's JSON object.
-            timeout: seconds for the whole call, over the client's.
+            timeout: seconds for the whole call, over the client's; likewise without the waits
+                that a refusal asks for.
             idempotent_post: whether a POST may be sent again when it may have arrived.
 
         Returns:

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing_extensions import Self
 
 from prime_core.creation import owe_later
+from prime_core.handover import when_received
 from prime_core.reaper import Obligation
-from prime_core.sync import across, when_received
+from prime_core.sync import across
 from prime_core.termination import CancelOnTermination, ExitOnTermination
 from prime_core.transport import AsyncTransport
 

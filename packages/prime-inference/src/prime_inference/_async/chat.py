@@ -7,11 +7,12 @@ from typing import Literal, overload
 from typing_extensions import Unpack
 
 from prime_core._async.resource import AsyncResource
+from prime_core.arguments import build, check_flag, check_seconds
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
+from prime_core.handover import when_received
 from prime_core.operations import Operation
 from prime_core.streams import OpenStream
-from prime_core.sync import when_received
 from prime_inference._async.chat_streams import AsyncChatCompletionStream
 from prime_inference.encoding import PATIENCE, encode_chat
 from prime_inference.errors import naming_models
@@ -83,18 +84,20 @@ class AsyncChatCompletions(AsyncResource):
         """Completes a chat.
 
         It is paid for, so that it is not sent again when it may have been processed without an
-        answer; when it surely was not, or was refused because of a rate limit, it is.
+        answer; when it surely was not, or was refused by a 429 or by a 503 that names a
+        ``Retry-After``, it is.
 
         Args:
             stream: return the answer while it is made.
             team_id: the team that pays, by default the configured one; "" is the personal
                 account.
             timeout: seconds for the whole call, above 0: by default 600, and without a limit
-                for a stream.
+                for a stream. It is without the waits that a 429, or a 503 with ``Retry-After``,
+                asks for; the client's ``max_throttle_wait`` bounds those.
             idle_timeout: seconds without a byte after which a stream is given up, above 0; 600
                 by default. Comments that keep it alive count as bytes.
             retry_ambiguous: send it again, up to twice, even when it may have been processed
-                and will be paid for twice; never once a stream has begun.
+                and will be paid for each time; never once a stream has begun.
             request: ``model``, ``messages`` and the rest of `ChatCompletionRequest`, by name.
 
         Returns:
@@ -103,12 +106,15 @@ class AsyncChatCompletions(AsyncResource):
         Raises:
             ModelNotFoundError: there is no such model.
             PaymentRequiredError: the account that pays is empty.
-            ValueError: a wrong parameter; nothing was sent.
+            ValueError: a wrong parameter, named by its place such as ``messages.0.role``;
+                nothing was sent. A value that is not even of its type may be a `TypeError`.
             APIError: any other failure.
         """
-        checked = ChatCompletionRequest.model_validate(request)
-        if stream:
+        checked = build(ChatCompletionRequest, request)
+        if stream is not None and check_flag("stream", stream):
             checked.stream = True
+            if idle_timeout is not None:
+                check_seconds("idle_timeout", idle_timeout)
         elif idle_timeout is not None:
             raise ValueError("idle_timeout is for streams; pass timeout")
         body = encode_chat(checked)
@@ -127,26 +133,22 @@ class AsyncChatCompletions(AsyncResource):
                 opened = await self._transport.perform(opening)
             when_received(_keep, opened.close_from_anywhere)
             return AsyncChatCompletionStream(opened)
-        return await self._complete(operation, body, team_id, timeout)
+        return await self._perform(self._prepare(operation, body, team_id, timeout))
 
-    async def _complete(
-        self,
-        operation: Operation,
-        body: bytes,
-        team_id: str | None,
-        timeout: float | None,
-        *,
-        patient: bool = True,
-    ) -> ChatCompletion:
-        """Sends a request that is encoded; without ``patient`` a rate limit's refusal is raised."""
-        call: Call[ChatCompletion] = self._transport.prepare(
+    def _prepare(
+        self, operation: Operation, body: bytes, team_id: str | None, timeout: float | None
+    ) -> Call[ChatCompletion]:
+        """Puts a request that is encoded together without sending it."""
+        return self._transport.prepare(
             operation,
             model_reader(ChatCompletion),
             body=body,
             team=team_id,
             timeout=PATIENCE if timeout is None else timeout,
         )
-        call.patient = patient
+
+    async def _perform(self, call: Call[ChatCompletion]) -> ChatCompletion:
+        """Sends a prepared request."""
         with naming_models():
             completion = await self._transport.perform(call)
         completion.inference_id = call.inference_id

@@ -7,9 +7,11 @@ from types import TracebackType
 
 from typing_extensions import Self
 
+from prime_core.errors import APIError
 from prime_core.event_streams import EventStream
 from prime_core.streams import OpenStream
 from prime_inference.assembly import CompletionAssembler, from_whole
+from prime_inference.errors import named
 from prime_inference.models import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["AsyncChatCompletionStream"]
@@ -27,11 +29,9 @@ class AsyncChatCompletionStream:
     """
 
     def __init__(self, stream: OpenStream) -> None:
-        self._assembler = CompletionAssembler()
-        self._events = EventStream(stream, ChatCompletionChunk, self._complete)
-
-    def _complete(self) -> bool:
-        return self._assembler.complete
+        assembler = self._assembler = CompletionAssembler()
+        # Without a way back to this object: one that is dropped goes at once.
+        self._events = EventStream(stream, ChatCompletionChunk, lambda: assembler.complete)
 
     @property
     def inference_id(self) -> str | None:
@@ -58,9 +58,12 @@ class AsyncChatCompletionStream:
                     await events.receive()
                     continue
                 if events.whole:
-                    chunk = from_whole(chunk)
+                    chunk = self._from_whole(chunk)
                 add(chunk)
                 yield chunk
+            events.check_ended()
+        except APIError as error:
+            raise named(error) from error.__cause__
         finally:
             events.close()
 
@@ -70,12 +73,23 @@ class AsyncChatCompletionStream:
         Raises:
             APIError: the stream holds an error, broke, was cut short, or nothing came for
                 ``idle_timeout``. What came before it remains valid.
+            StreamStateError: it was closed, left or broke before its end, or is read by two at
+                once.
         """
-        chunk = await self._events.__anext__()
+        try:
+            chunk = await self._events.__anext__()
+        except APIError as error:
+            raise named(error) from error.__cause__
         if self._events.whole:
-            chunk = from_whole(chunk)
+            chunk = self._from_whole(chunk)
         self._assembler.add(chunk)
         return chunk
+
+    def _from_whole(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+        try:
+            return from_whole(chunk)
+        except ValueError as error:
+            raise self._events.unreadable(str(error)) from None
 
     async def get_final_completion(self) -> ChatCompletion:
         """Reads the rest, and returns all of it as one completion.
@@ -86,12 +100,10 @@ class AsyncChatCompletionStream:
 
         Raises:
             APIError: as for the chunks.
-            RuntimeError: the stream was left before its end.
+            StreamStateError: as for the chunks.
         """
         async for _ in self:
             pass
-        if not self._events.ended:
-            raise RuntimeError("the stream was left before its end; there is no final completion")
         return self._assembler.completion(self.inference_id)
 
     def get_completion_so_far(self) -> ChatCompletion:
@@ -101,3 +113,6 @@ class AsyncChatCompletionStream:
     async def aclose(self) -> None:
         """Closes the connection, unless the stream has been read to its end."""
         self._events.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a stream of a completion can't be pickled or copied: it is a connection")

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from prime_core._async.api_client import AsyncAPIClient
 from prime_core._async.resource import AsyncResourceClient
+from prime_core.arguments import check_flag
 from prime_inference._async.chat import AsyncChat
 from prime_inference._async.completion_map import AsyncCompletionMap
 from prime_inference._async.evaluations import AsyncEvaluations
 from prime_inference._async.models import AsyncModels
-from prime_inference.completion_results import check_limit
+from prime_inference.completion_results import check_limit, check_requests
+from prime_inference.completion_runs import CompletionRun
 from prime_inference.models import ChatCompletionRequest, ChatRequest
 from prime_inference.routes import chat_operation
 
@@ -66,8 +68,9 @@ class AsyncInferenceClient(AsyncResourceClient):
         """Completes many chats at once and streams the results.
 
         Requests are pulled as results are taken, so that they may be endless. When the platform
-        refuses some because there are too many, fewer are under way for a while, and those are
-        sent again for up to the client's ``queue_timeout``. Each asks for its cost.
+        refuses some with a 429, or a 503 that names a ``Retry-After``, fewer are under way for a
+        while, and those are sent again for up to the client's ``queue_timeout``. Each asks for
+        its cost.
 
         With ``results`` a run can go on from an earlier one: a completion is on the disk before
         it is handed out or counted, and a request with the number and the contents of one that
@@ -81,7 +84,8 @@ class AsyncInferenceClient(AsyncResourceClient):
             results: file of JSON lines to go on from and to add to.
             team_id: the team that pays, by default the configured one; "" is the personal
                 account.
-            timeout: seconds for one request, above 0; 600 by default.
+            timeout: seconds for one request, above 0; 600 by default. It is without the waits
+                for the platform to take it.
             retry_ambiguous: as for ``create``: rather pay twice than have no answer.
             progress: shows a bar, if rich is installed and the output is a terminal or a
                 notebook.
@@ -90,16 +94,18 @@ class AsyncInferenceClient(AsyncResourceClient):
             The results as they come, failures as values, with `totals` of tokens and cost.
 
         Raises:
+            ConfigurationError: there is no API key.
             ValueError: a wrong argument.
         """
-        return AsyncCompletionMap(
+        run = CompletionRun(
             self._client,
-            requests,
+            check_requests(requests),
             limit=check_limit(limit),
-            ordered=ordered,
+            ordered=check_flag("ordered", ordered),
             results=None if results is None else Path(results),
             operation=chat_operation(retry_ambiguous=retry_ambiguous),
             team_id=team_id,
             timeout=timeout,
-            progress=progress,
+            progress=check_flag("progress", progress),
         )
+        return AsyncCompletionMap(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prime_core._async.resource import AsyncResource
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
+from prime_inference.encoding import check_model
 from prime_inference.errors import naming_models
 from prime_inference.models import InferenceModel, InferenceModelList
 from prime_inference.operations import GET_INFERENCE_MODEL, LIST_INFERENCE_MODELS
@@ -59,7 +60,7 @@ class AsyncModels(AsyncResource):
         call: Call[InferenceModel] = self._transport.prepare(
             GET_INFERENCE_MODEL,
             model_reader(InferenceModel),
-            path={"model_id": model},
+            path={"model_id": check_model(model)},
             team=team_id,
             timeout=timeout,
         )

@@ -80,18 +80,20 @@ class ChatCompletions(Resource):
         """Completes a chat.
 
         It is paid for, so that it is not sent again when it may have been processed without an
-        answer; when it surely was not, or was refused because of a rate limit, it is.
+        answer; when it surely was not, or was refused by a 429 or by a 503 that names a
+        ``Retry-After``, it is.
 
         Args:
             stream: return the answer while it is made.
             team_id: the team that pays, by default the configured one; "" is the personal
                 account.
             timeout: seconds for the whole call, above 0: by default 600, and without a limit
-                for a stream.
+                for a stream. It is without the waits that a 429, or a 503 with ``Retry-After``,
+                asks for; the client's ``max_throttle_wait`` bounds those.
             idle_timeout: seconds without a byte after which a stream is given up, above 0; 600
                 by default. Comments that keep it alive count as bytes.
             retry_ambiguous: send it again, up to twice, even when it may have been processed
-                and will be paid for twice; never once a stream has begun.
+                and will be paid for each time; never once a stream has begun.
             request: ``model``, ``messages`` and the rest of `ChatCompletionRequest`, by name.
 
         Returns:
@@ -100,7 +102,8 @@ class ChatCompletions(Resource):
         Raises:
             ModelNotFoundError: there is no such model.
             PaymentRequiredError: the account that pays is empty.
-            ValueError: a wrong parameter; nothing was sent.
+            ValueError: a wrong parameter, named by its place such as ``messages.0.role``;
+                nothing was sent. A value that is not even of its type may be a `TypeError`.
             APIError: any other failure.
         """
         overloaded: Any = self._async.create

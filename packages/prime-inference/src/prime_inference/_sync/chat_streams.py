@@ -55,6 +55,8 @@ class ChatCompletionStream(Facade[AsyncChatCompletionStream]):
         Raises:
             APIError: the stream holds an error, broke, was cut short, or nothing came for
                 ``idle_timeout``. What came before it remains valid.
+            StreamStateError: it was closed, left or broke before its end, or is read by two at
+                once.
         """
         return next_of(self._async)
 
@@ -67,7 +69,7 @@ class ChatCompletionStream(Facade[AsyncChatCompletionStream]):
 
         Raises:
             APIError: as for the chunks.
-            RuntimeError: the stream was left before its end.
+            StreamStateError: as for the chunks.
         """
         return run(self._async.get_final_completion())
 

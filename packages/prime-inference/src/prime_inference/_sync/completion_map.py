@@ -23,15 +23,7 @@ class CompletionMap(Facade[AsyncCompletionMap]):
     `InferenceClient.map_completions`.
 
     Args:
-        client: the connections.
-        requests: what to complete.
-        limit: the most requests under way.
-        ordered: whether results come in the order of the requests.
-        results: file to go on from, or None.
-        operation: the row of the route.
-        team_id: the team that pays, or None.
-        timeout: seconds for a request, or None.
-        progress: whether to show a bar.
+        sender: what sends the requests.
     """
 
     def __init__(self) -> None:
@@ -71,9 +63,10 @@ class CompletionMap(Facade[AsyncCompletionMap]):
         Raises:
             UnauthorizedError: the API key is not accepted.
             PaymentRequiredError: the account that pays is empty.
-            ConfigurationError: there is no API key.
-            ResultFileError: the file can't be read or written, holds something else, or another
-                run uses it.
+            ResultFileError: the file can't be read or written, holds something else, is used by
+                another run, or was changed by somebody else meanwhile.
+            StreamStateError: it was left before its end, its client was closed, or it was begun
+                before this process was forked off.
         """
         return next_of(self._async)
 

@@ -45,7 +45,8 @@ class Evaluations(Resource):
         """Has questions about one state answered, all of them together.
 
         It is paid for, so that it is not sent again when it may have been processed without an
-        answer; when it surely was not, or was refused because of a rate limit, it is.
+        answer; when it surely was not, or was refused by a 429 or by a 503 that names a
+        ``Retry-After``, it is.
 
         Args:
             model: id of an evaluation model, such as ``cloudflare/clef``.
@@ -59,9 +60,11 @@ class Evaluations(Resource):
             gateway_protocol: use the path of the gateway protocol; it answers the same.
             team_id: the team that pays, by default the configured one; "" is the personal
                 account.
-            timeout: seconds for the whole call, above 0; 600 by default.
+            timeout: seconds for the whole call, above 0; 600 by default. It is without the waits
+                that a 429, or a 503 with ``Retry-After``, asks for; the client's
+                ``max_throttle_wait`` bounds those.
             retry_ambiguous: send it again, up to twice, even when it may have been processed
-                and will be paid for twice.
+                and will be paid for each time.
 
         Returns:
             The answers under the ids of their questions.

@@ -67,8 +67,9 @@ class InferenceClient(ResourceClient):
         """Completes many chats at once and streams the results.
 
         Requests are pulled as results are taken, so that they may be endless. When the platform
-        refuses some because there are too many, fewer are under way for a while, and those are
-        sent again for up to the client's ``queue_timeout``. Each asks for its cost.
+        refuses some with a 429, or a 503 that names a ``Retry-After``, fewer are under way for a
+        while, and those are sent again for up to the client's ``queue_timeout``. Each asks for
+        its cost.
 
         With ``results`` a run can go on from an earlier one: a completion is on the disk before
         it is handed out or counted, and a request with the number and the contents of one that
@@ -82,7 +83,8 @@ class InferenceClient(ResourceClient):
             results: file of JSON lines to go on from and to add to.
             team_id: the team that pays, by default the configured one; "" is the personal
                 account.
-            timeout: seconds for one request, above 0; 600 by default.
+            timeout: seconds for one request, above 0; 600 by default. It is without the waits
+                for the platform to take it.
             retry_ambiguous: as for ``create``: rather pay twice than have no answer.
             progress: shows a bar, if rich is installed and the output is a terminal or a
                 notebook.
@@ -91,6 +93,7 @@ class InferenceClient(ResourceClient):
             The results as they come, failures as values, with `totals` of tokens and cost.
 
         Raises:
+            ConfigurationError: there is no API key.
             ValueError: a wrong argument.
         """
         return CompletionMap._wrap(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -78,7 +79,7 @@ class InferenceModel(ResponseModel):
 
 
 class InferenceModelList(ResponseModel):
-    """The catalogue. Follows the page "api-reference/inference-models".
+    """The catalogue, to iterate over. Follows the page "api-reference/inference-models".
 
     Attributes:
         object: ``list``.
@@ -89,6 +90,12 @@ class InferenceModelList(ResponseModel):
     object: str = "list"
     data: list[InferenceModel]
     inference_id: str | None = None
+
+    def __iter__(self) -> Iterator[InferenceModel]:  # type: ignore[override]  # a list's
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
 
     @model_validator(mode="before")
     @classmethod

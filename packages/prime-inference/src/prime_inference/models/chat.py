@@ -5,11 +5,29 @@ Roles, finish reasons, types and service tiers are open sets: plain text.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from prime_core.models import ResponseModel
+
+# What an answer is about: an odd value of these spoils it, one of the others does not.
+ESSENTIAL = frozenset(
+    {
+        "choices",
+        "index",
+        "delta",
+        "message",
+        "content",
+        "refusal",
+        "tool_calls",
+        "function",
+        "custom",
+        "name",
+        "arguments",
+        "input",
+    }
+)
 
 
 class FunctionCall(ResponseModel):
@@ -171,7 +189,7 @@ class CompletionUsage(ResponseModel):
     total_tokens: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost: float | None = None
+    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     prompt_tokens_details: PromptTokensDetails | None = None
     completion_tokens_details: CompletionTokensDetails | None = None
 
@@ -190,6 +208,8 @@ class ChatCompletion(ResponseModel):
         system_fingerprint: names the configuration that made it.
         inference_id: id of the call, to quote to the platform's support; ours.
     """
+
+    essential = ESSENTIAL
 
     id: str = ""
     object: str = "chat.completion"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from typing_extensions import Required, TypedDict
 
 from prime_core.models import RequestModel
@@ -69,15 +69,31 @@ class ChatRequest(ChatOptions, total=False):
 
 
 def _plain(value: object) -> object:
-    """A message that can be sent: what a model said, as it was received.
+    """A message that can be sent: what a model said, as it was received or dumped.
 
     Content may be null only beside tool calls; some models take none even there.
     """
-    if not isinstance(value, BaseModel):
+    if isinstance(value, BaseModel):
+        message = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+        message.setdefault("content", None)
+    elif isinstance(value, Mapping) and None in value.values():
+        # Null is no value of theirs: it is how a dump says that there is none.
+        message = {name: item for name, item in value.items() if item is not None}
+        if "content" in value:
+            message.setdefault("content", None)
+        if isinstance(calls := message.get("tool_calls"), Sequence):
+            message["tool_calls"] = [_without_nulls(call) for call in calls]
+    else:
         return value
-    message = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    message.setdefault("content", None if message.get("tool_calls") else "")
+    if "content" in message and message["content"] is None and not message.get("tool_calls"):
+        message["content"] = ""
     return message
+
+
+def _without_nulls(call: object) -> object:
+    if not isinstance(call, Mapping):
+        return call
+    return {name: item for name, item in call.items() if item is not None}
 
 
 class _Message(RequestModel):
@@ -137,7 +153,7 @@ class ChatCompletionRequest(RequestModel):
         prompt_cache_retention: such as ``24h``.
         web_search_options: for models that search.
         chat_template_kwargs: for the template of some hosted models.
-        extra_body: further parameters, sent as they are; they win over the others.
+        extra_body: further parameters, sent as they are: those that have no name here.
     """
 
     omits_null = True
@@ -179,3 +195,11 @@ class ChatCompletionRequest(RequestModel):
     web_search_options: dict[str, Any] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     extra_body: dict[str, Any] | None = None
+
+    @field_validator("extra_body")
+    @classmethod
+    def _check_extra_body(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        for name in value or ():
+            if name in cls.model_fields:
+                raise ValueError(f"{name} is a parameter of its own: pass it by its name")
+        return value

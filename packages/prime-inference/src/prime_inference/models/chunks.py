@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from prime_core.models import ResponseModel
-from prime_inference.models.chat import ChoiceLogprobs, CompletionUsage
+from prime_inference.models.chat import ESSENTIAL, ChoiceLogprobs, CompletionUsage
 
 
 class FunctionCallDelta(ResponseModel):
@@ -65,6 +65,8 @@ class ChoiceDelta(ResponseModel):
         tool_calls: pieces of the tools' calls.
     """
 
+    essential = ESSENTIAL
+
     role: str | None = None
     content: str | None = None
     refusal: str | None = None
@@ -105,6 +107,8 @@ class ChatCompletionChunk(ResponseModel):
         service_tier: how it is served.
         system_fingerprint: names the configuration that makes it.
     """
+
+    essential = ESSENTIAL
 
     id: str = ""
     object: str = "chat.completion.chunk"

@@ -172,6 +172,8 @@ class EvaluationResponse(ResponseModel):
         inference_id: id of the call, to quote to the platform's support; ours.
     """
 
+    essential = frozenset({"answers", "type", "probability", "choice", "score"})
+
     answers: dict[str, Answer]
     usage: EvaluationUsage | None = None
     warnings: list[Any] = Field(default_factory=list)

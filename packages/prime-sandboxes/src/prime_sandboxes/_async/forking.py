@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prime_core.creation import owe_later
-from prime_core.sync import when_received
+from prime_core.handover import when_received
 from prime_sandboxes._async.checkpoints import AsyncSandboxCheckpoints
 from prime_sandboxes._async.lifecycle import AsyncSandboxLifecycle
 from prime_sandboxes.arguments import check_id, check_seconds

@@ -11,7 +11,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from prime_core.sync import when_received
+from prime_core.handover import when_received
 from prime_core.termination import SIGNALS, CancelOnTermination, ExitOnTermination
 from prime_traces.models import UploadReceipt
 from prime_traces.runs.descriptions import ConfigSource, EnvironmentRef, TrainingSpec

@@ -11,9 +11,9 @@ from typing import Any
 from prime_core.arguments import build, check_id
 from prime_core.creation import create_unkeyed, owe_later
 from prime_core.errors import APIError, APITimeoutError, ForbiddenError, NotFoundError, ServerError
+from prime_core.handover import when_received
 from prime_core.marks import carries, described, marked, new_mark
 from prime_core.models import encode_request
-from prime_core.sync import when_received
 from prime_train._async.run_life import PAGE, AsyncRunLife
 from prime_train._async.volumes import AsyncVolumes
 from prime_train.configs.loading import MAX_GPUS, Mode, TrainConfig
