@@ -12,7 +12,7 @@ from bench.workers import Answer, Worker
 __all__ = ["stream_rows"]
 
 SIDES = ("ours", "raw")
-ROUNDS = 2
+ROUNDS = 3
 
 
 def stream_rows(plan: Plan) -> Iterator[Row]:

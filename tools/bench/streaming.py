@@ -74,7 +74,7 @@ class Raw:
                     data = event.removeprefix(b"data: ")
                     if data == b"[DONE]":
                         return count
-                    json.loads(data)
+                    _ = json.loads(data)  # kept until the next comes, as whoever reads it does
                     count += 1
         raise RuntimeError("the stream was cut short")
 

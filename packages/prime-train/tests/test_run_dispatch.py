@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -30,9 +30,6 @@ from prime_train import (
     build_request,
     load_config,
 )
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = [pytest.mark.timeout(30), pytest.mark.usefixtures("quick_polls", "quick_looks")]
 
@@ -236,33 +233,6 @@ async def test_a_volume_that_was_there_outlives_a_refused_run(
     with pytest.raises(BadRequestError):
         await client.runs.create(CONFIG, volume="research", gpu_type="A100_80GB")
     assert [each.name for each in await client.volumes.list()] == ["research"]
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_a_run_is_paused_and_resumed_to_its_end_through_resets_and_throttling(
-    platform: LocalPlatform, client: AsyncTrainClient, seed: int
-) -> None:
-    platform.set_training_pace(step_time=60)
-    headers = {"Retry-After": "0.01"}
-    platform.add_faults(
-        FaultRule("*", probability=0.2, seed=seed, status=429, headers=headers),
-        FaultRule("*", probability=0.1, seed=seed + 10, reset="after_commit"),
-    )
-    config = load_config(RL, {"max_steps": 4})
-    first = await client.runs.create(config, volume="research", volume_size="1Gi")
-    await client.runs.wait(first.run_id, until="RUNNING", timeout=10)
-    await client.runs.pause(first.run_id)
-    await platform.advance(60)
-    await client.runs.wait(first.run_id, until="PAUSED", timeout=10)
-    second = await client.runs.resume(first.run_id)
-    await platform.advance(180)
-    done = await client.runs.wait(second.run_id, timeout=10)
-    platform.clear_faults()
-    assert done.status == "COMPLETED"
-    ledger = platform.ledger()
-    assert (ledger["runs"]["created"], ledger["runs"]["live"]) == (2, 0)
-    assert ledger["training_volumes"]["created"] == 1
-    assert {run.id for run in await every(client)} == {first.run_id, second.run_id}
 
 
 async def test_refusals_are_told_by_what_they_mean(
