@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from prime_train.transfers.journals import open_journal
+
+OTHER = """
+import json
+from prime_train.transfers.journals import open_journal
+
+journal = open_journal("put", "a")
+journal.add({"lease": "theirs"})
+journal.finish()
+print(json.dumps([journal.token, list(journal.lines)]))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -58,23 +70,12 @@ def test_a_line_that_a_kill_cut_short_spoils_no_other(home: Path) -> None:
 def test_the_same_transfer_in_another_process_neither_reads_nor_writes_it() -> None:
     journal = open_journal("put", "a")
     journal.add({"lease": "mine"})
-    context = multiprocessing.get_context("spawn")
-    results = context.SimpleQueue()
-    child = context.Process(target=_look, args=(results,))
-    child.start()
-    token, lines = results.get()
-    child.join(30)
+    other = subprocess.run([sys.executable, "-c", OTHER], stdout=subprocess.PIPE, check=True)
+    token, lines = json.loads(other.stdout)
     assert lines == []
     assert token != journal.token
     journal.close()
     assert open_journal("put", "a").lines == [{"lease": "mine"}]
-
-
-def _look(results: multiprocessing.SimpleQueue[tuple[str, list[object]]]) -> None:
-    journal = open_journal("put", "a")
-    journal.add({"lease": "theirs"})
-    journal.finish()
-    results.put((journal.token, list(journal.lines)))
 
 
 def test_without_a_place_a_transfer_goes_on_without_a_journal(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
@@ -159,7 +159,9 @@ async def test_structured_output(ai: AsyncOpenAI) -> None:
     assert plan.steps[0].title
 
 
-async def test_errors_have_their_classes(ai: AsyncOpenAI, prime_platform: LocalPlatform) -> None:
+async def test_errors_have_their_classes(
+    ai: AsyncOpenAI, prime_platform: LocalPlatform, helpers: Any
+) -> None:
     create = ai.chat.completions.create
     with pytest.raises(openai.AuthenticationError) as unknown:
         await ai.with_options(api_key="pit_wrong").chat.completions.create(
@@ -177,9 +179,10 @@ async def test_errors_have_their_classes(ai: AsyncOpenAI, prime_platform: LocalP
         await create(model=MODEL, messages=HELLO, stream=True)
     assert (poor.value.status_code, poor.value.code) == (402, "insufficient_funds")
     assert poor.value.response.headers["X-Inference-Id"].startswith("inf_")
-    team = {"X-Prime-Team-ID": "team_1"}
-    await create(model=MODEL, messages=HELLO, extra_headers=team)
-    assert [call["team_id"] for call in prime_platform.inference_calls()] == ["team_1"]
+    async with helpers.client_of(prime_platform) as client:
+        team_id = (await client.call("GET", "/api/v1/user/teams")).body["data"][0]["teamId"]
+    await create(model=MODEL, messages=HELLO, extra_headers={"X-Prime-Team-ID": team_id})
+    assert [call["team_id"] for call in prime_platform.inference_calls()] == [team_id]
 
 
 async def test_errors_in_streams(ai: AsyncOpenAI, prime_platform: LocalPlatform) -> None:

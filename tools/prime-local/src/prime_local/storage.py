@@ -131,7 +131,7 @@ class SqliteStorage(Storage):
         try:
             connection, facts, records, objects = await asyncio.wrap_future(opening)
         except BaseException:
-            opening.add_done_callback(_close_opened)
+            thread.submit(_close_opened, opening)  # a callback may run in another thread
             thread.shutdown(wait=False)
             raise
         return cls(connection, thread, facts, records, objects)

@@ -115,11 +115,12 @@ def scan(data: bytes) -> Scan:
     found = zlib.crc32(payload)
     if len(payload) == size and found == seed:
         return Scan(_decode(payload), *_records(data, _PREFIX.size + size, seed))
-    # Either the header is damaged, or the checksum that was written for it.
-    start = _PREFIX.size + size if len(payload) == size else _PREFIX.size
-    records = _records(data, start, seed)
+    # The header is damaged, or its length, or the checksum that was written for it.
+    starts = (_PREFIX.size + size, _PREFIX.size) if len(payload) == size else (_PREFIX.size,)
+    tries = [_records(data, start, seed) for start in starts]
+    records = max(tries, key=lambda each: len(each[0]))
     if not records[0]:
-        other = _records(data, start, found)
+        other = _records(data, starts[0], found)
         if other[0]:
             return Scan(_decode(payload), *other)
     if not records[0] and not records[1]:
@@ -161,19 +162,21 @@ def _record(view: memoryview, at: int, seed: int) -> memoryview | None:
 def _following(data: bytes, at: int, seed: int) -> int | None:
     """Where the frame behind a damaged one begins; None when this is the torn end.
 
-    It is where the damaged one's length says, or behind a line feed, if the length is damaged.
+    It is behind a line feed, or, if the damaged one has lost its own, where its length says. The
+    first of them that there is: a damaged length may name one further on.
     """
     view = memoryview(data)
     named = at
     if at + _PREFIX.size <= len(data):
         named += _PREFIX.size + _PREFIX.unpack_from(view, at)[0]
-    if named > at and _record(view, named, seed) is not None:
-        return named
+    whole = named > at and _record(view, named, seed) is not None
     behind = at
     while behind := data.find(b"\n", behind) + 1:
+        if whole and behind > named:
+            break
         if behind == named or _record(view, behind, seed) is not None:
             return behind
-    return None
+    return named if whole else None
 
 
 def read_header(file: BinaryIO) -> Header | None:
