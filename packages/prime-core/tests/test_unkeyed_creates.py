@@ -333,3 +333,55 @@ class TestMarks:
         await reaper.drain(marked.transport)
         assert marked.discarded == ["t1"]
         assert owed(marked.transport) == []
+
+
+async def test_a_503_of_a_gateway_that_had_passed_the_create_on_makes_no_second(
+    server: RawServer, connect: Connect
+) -> None:
+    refused = answer(503, {}, Retry_After="0.01")
+    platform, transport = Platform(server, refused), connect()
+    marked = Marked(transport, ["t1"])
+    assert (await marked.create()).id == "t1"
+    assert (platform.made, marked.looks, marked.discarded) == (1, 1, [])
+
+
+@pytest.mark.parametrize("looks", [[[]], [APIConnectionError("no list")]])
+async def test_a_503_that_made_nothing_is_followed_by_another_attempt(
+    server: RawServer, connect: Connect, looks: list[list[str] | Exception]
+) -> None:
+    refused = answer(503, {}, Retry_After="0.01")
+    platform, transport = Platform(server, refused), connect()
+    marked = Marked(transport, *looks)
+    assert (await marked.create()).id == "t2"
+    assert (platform.made, marked.looks) == (2, 1)
+
+
+async def test_a_rate_limit_makes_nothing_and_is_not_looked_into(
+    server: RawServer, connect: Connect
+) -> None:
+    refused = answer(429, {}, Retry_After="0.01")
+    platform, transport = Platform(server, refused), connect()
+    marked = Marked(transport)
+    assert (await marked.create()).id == "t2"
+    assert (platform.made, marked.looks) == (2, 0)
+
+
+@pytest.mark.usefixtures("quick_looks")
+@pytest.mark.parametrize("status", [302, 499])
+async def test_an_answer_that_settles_nothing_is_looked_into(
+    server: RawServer, connect: Connect, status: int
+) -> None:
+    moved = answer(status, {}, Location="http://elsewhere.invalid/")
+    platform, transport = Platform(server, moved), connect()
+    marked = Marked(transport, [], ["t1"])
+    assert (await marked.create()).id == "t1"
+    assert platform.made == 1
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_an_error_names_what_is_looked_for(server: RawServer, connect: Connect) -> None:
+    Platform(server, reset())
+    transport = connect()
+    with pytest.raises(APIConnectionError, match="A thing is looked for, and deleted"):
+        await Marked(transport).create()
+    await transport.aclose()

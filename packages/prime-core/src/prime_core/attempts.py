@@ -26,7 +26,7 @@ from prime_core.failures import (
     total_timeout,
     without_key,
 )
-from prime_core.outcomes import Failure, HeldError, Outcome, error_in_answer
+from prime_core.outcomes import Failure, HeldError, Outcome, error_in_answer, is_refusal
 from prime_core.redirects import redirect_failure, redirected
 from prime_core.sessions import LoopState, proxy_for
 from prime_core.streams import OpenStream, body_size
@@ -81,7 +81,8 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
         if result.outcome is Outcome.AMBIGUOUS:
             call.ambiguous += 1
         elif result.outcome is Outcome.FINAL and result.error.status_code is not None:
-            call.unresolved = False
+            settled = operation.safety == "safe" or is_refusal(result.error.status_code)
+            call.unresolved = not settled
         else:
             call.unresolved = before
         if result.unavailable:

@@ -84,6 +84,7 @@ class Call(Generic[T]):
         idle: seconds without progress after which a transfer is given up.
         max_attempts: most attempts, over the usual ones; waits that are asked for don't count.
         patient: whether it waits when it is refused because of a rate limit.
+        recover: looks before each further attempt for what the ones before have made all the same.
         inference_id: what the last answer was called by the service that made it.
         answer_size: of a transfer, the bytes of the answer's body, where the answer says so.
         answer_headers: of a transfer, the answer's headers.
@@ -107,6 +108,7 @@ class Call(Generic[T]):
     ranged: bool = False
     any_page: bool = False
     patient: bool = True
+    recover: Callable[[], Awaitable[T | None]] | None = None
     inference_id: str | None = None
     started: float = 0.0
     end: float = math.inf  # loop time of ``timeout``; moved on by waits that don't count

@@ -153,9 +153,12 @@ async def create_unkeyed(
     owed.undo = partial(sending.undo, owed)
     try:
         made = await sending.result()
-    except Exception:
+    except Exception as error:
         if find is not None and call.unresolved:
             owed.call_in()
+            message, *others = error.args
+            sought = f"{description} is looked for, and deleted, for a minute"
+            error.args = (f"{message}; {sought}", *others)
         else:
             owed.settle()
         raise
@@ -205,11 +208,25 @@ class _Sending(Generic[M]):
         self._discard = discard
         self._find = find
         self._task: asyncio.Task[Any] | None = None
+        call.recover = self._recover
         self.answer = loop_thread().submit(self._send(transport))
 
     async def _send(self, transport: AsyncTransport) -> M:
         self._task = asyncio.current_task()
         return await transport.perform(self._call)
+
+    async def _recover(self) -> M | None:
+        """What an attempt has made that was answered as if it had not."""
+        last = self._call.last
+        # Of the refusals only a 503 may be the word of a gateway that has passed the create on.
+        if self._find is None or last is None or last.error.status_code != 503:
+            return None
+        try:
+            found = await self._find()
+        except APIError:
+            return None
+        await self._discard_all(found[1:])
+        return found[0] if found else None
 
     async def result(self) -> M:
         """What was made: as the answer says, or as it is found when that is lost."""

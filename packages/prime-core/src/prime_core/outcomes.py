@@ -34,6 +34,7 @@ __all__ = [
     "error_in_answer",
     "error_of",
     "holds_error",
+    "is_refusal",
     "parse_retry_after",
     "shown_id",
 ]
@@ -67,6 +68,22 @@ class Failure:
 
 # Those between us and the platform among them: 421 and 425, and 52x of a content network.
 _OPEN_STATUSES = frozenset({408, 421, 425, 500, 502, 503, 504, *range(520, 525), 529})
+
+
+# Those that say that a request was read and turned down.
+_REFUSALS = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 422}
+    | {423, 424, 426, 428, 429, 431, 451}
+)
+
+
+def is_refusal(status: int) -> bool:
+    """Whether an answer of this status settles that nothing was done.
+
+    A redirect, and a status such as 499 that programs between us and the platform have made up,
+    do not.
+    """
+    return status < 300 or status >= 500 or status in _REFUSALS
 
 
 def classify_status(status: int, *, retry_after: float | None, final: bool) -> Outcome:

@@ -241,7 +241,8 @@ class RunError(PrimeError, RuntimeError):
     """
 
     def __init__(self, run_id: str, status: str | None, message: str) -> None:
-        super().__init__(f"Run {run_id} is {status or 'not known'}: {message}")
+        state = f"is {status}" if status else "has not been seen yet"
+        super().__init__(f"Run {run_id} {state}: {message}")
         self.run_id = run_id
         self.status = status
 
