@@ -373,3 +373,29 @@ def test_a_model_on_a_volume_wants_its_renderer_named(tmp_path: Path) -> None:
     [issue] = config.findings(volume="v")
     assert (issue.key, issue.severity) == ("model.name", "warning")
     assert "renderer" in issue.message
+
+
+@pytest.mark.parametrize(
+    ("overlay", "override", "key"),
+    [
+        ({"max_steps": "3"}, [], "max_steps"),
+        ({"max_steps": True}, [], "max_steps"),
+        ({"max_steps": 3.0}, [], "max_steps"),
+        ({"orchestrator": {"batch_size": "64"}}, [], "orchestrator.batch_size"),
+        ({}, ["trainer.optim.lr=nan"], "trainer.optim.lr"),
+        ({}, ["inference.vllm.enable_expert_parallel=1"], "enable_expert_parallel"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(
+    overlay: dict[str, object], override: list[str], key: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "rl.toml"
+    source.write_text(RL, encoding="utf-8")
+    with pytest.raises(InvalidConfigError, match=key):
+        load_config(source, overlay, overrides=override)
+
+
+def test_a_whole_number_may_stand_for_a_fraction(tmp_path: Path) -> None:
+    source = tmp_path / "rl.toml"
+    source.write_text(RL, encoding="utf-8")
+    load_config(source, overrides=["trainer.optim.lr=1"])

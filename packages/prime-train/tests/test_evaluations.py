@@ -216,3 +216,22 @@ def test_the_sync_client_does_the_same(clean_environment: None) -> None:
             assert list(client.evaluations.iter_samples(created.evaluation_id)) == [{"reward": 1.0}]
             assert client.evaluations.finalize(created.evaluation_id).status == "COMPLETED"
         platform.check_contract()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"metrics": {"loss": float("nan")}}, "metrics"),
+        ({"metadata": {"a": [float("inf")]}}, "metadata"),
+        ({"tags": "smoke"}, "tags"),
+        ({"tags": [1]}, "tags.0"),
+    ],
+)
+async def test_what_json_cannot_say_is_refused_before_anything_is_sent(
+    platform: LocalPlatform, client: AsyncTrainClient, wrong: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        await client.evaluations.create("baseline", environments=["mine"], **wrong)
+    with pytest.raises(ValueError, match=named):
+        await client.evaluations.update("unknown", replace=True, **wrong)
+    assert platform.ledger()["requests"] == {}

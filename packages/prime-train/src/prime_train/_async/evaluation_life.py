@@ -6,7 +6,7 @@ import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from prime_core.arguments import check_id, check_ids
+from prime_core.arguments import build, check_id, check_ids
 from prime_core.decoding import model_reader
 from prime_core.errors import APIError, ConflictError, NotFoundError
 from prime_core.models import encode_request
@@ -103,23 +103,26 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
             raise ValueError("environments is a list, not one string")
         if not (environments or suite_id or run_id):
             raise ValueError("environments, suite_id or run_id is needed")
+        body = build(
+            CreateEvaluationBody,
+            {
+                "name": name,
+                "suite_id": suite_id,
+                "run_id": run_id,
+                "model_name": model_name,
+                "dataset": dataset,
+                "framework": framework,
+                "task_type": task_type,
+                "description": description,
+                "tags": _tags(tags),
+                "metadata": metadata,
+                "metrics": metrics,
+                "is_public": is_public,
+            },
+        )
         lookup = AsyncEnvironmentLookup(self._client)
         found = [await lookup.reference(each, team_id) for each in environments or ()]
-        body = CreateEvaluationBody(
-            name=name,
-            environments=found or None,
-            suite_id=suite_id,
-            run_id=run_id,
-            model_name=model_name,
-            dataset=dataset,
-            framework=framework,
-            task_type=task_type,
-            description=description,
-            tags=list(tags),
-            metadata=metadata,
-            metrics=metrics,
-            is_public=is_public,
-        )
+        body = body.model_copy(update={"environments": found or None})
         return await self._transport.request(
             CREATE_EVALUATION, CreatedEvaluation, body=encode_request(body), team=team_id
         )
@@ -249,7 +252,7 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
             "framework": framework,
             "task_type": task_type,
             "description": description,
-            "tags": None if tags is None else builtins.list(tags),
+            "tags": None if tags is None else _tags(tags),
             "metadata": metadata,
             "metrics": metrics,
             "is_public": is_public,
@@ -262,7 +265,7 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
             for key, old in (("metadata", known.metadata), ("metrics", known.metrics)):
                 if key in given:
                     given[key] = {**(old or {}), **fields[key]}  # type: ignore[dict-item]
-        return await self._update(evaluation_id, UpdateEvaluationBody.model_validate(given))
+        return await self._update(evaluation_id, build(UpdateEvaluationBody, given))
 
     async def _update(self, evaluation_id: str, body: UpdateEvaluationBody) -> UpdatedEvaluation:
         path = {"evaluation_id": check_id("evaluation_id", evaluation_id)}
@@ -292,7 +295,7 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
             APIError: any other failure.
         """
         text = None if error_message is None else error_message[:LONGEST_REASON]
-        body = UpdateEvaluationBody(status=status, error_message=text)
+        body = build(UpdateEvaluationBody, {"status": status, "error_message": text})
         try:
             await self._update(evaluation_id, body)
         except ConflictError:
@@ -326,7 +329,7 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
             FINALIZE_EVALUATION,
             model_reader(FinalizedEvaluation),
             path,
-            body=encode_request(FinalizeBody(metrics=metrics)),
+            body=encode_request(build(FinalizeBody, {"metrics": metrics})),
         )
         try:
             return await self._transport.perform(call)
@@ -387,3 +390,10 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
         except NotFoundError:
             return True
         return False
+
+
+def _tags(tags: Sequence[str]) -> builtins.list[str]:
+    """Tags as they are sent; one text is no list of letters."""
+    if isinstance(tags, str):
+        raise ValueError("tags is a list, not one string")
+    return builtins.list(tags)

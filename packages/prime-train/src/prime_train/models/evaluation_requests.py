@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator
 
 from prime_core.models import RequestModel
 from prime_train.models.evaluations import EnvironmentReference
@@ -14,6 +17,15 @@ __all__ = [
     "FinalizeBody",
     "UpdateEvaluationBody",
 ]
+
+
+def _check_finite(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuses NaN and infinities, which JSON has no words for: they would arrive as null."""
+    json.dumps(document, allow_nan=False, default=str)
+    return document
+
+
+Document: TypeAlias = Annotated[Mapping[str, Any], AfterValidator(_check_finite)]
 
 
 class CreateEvaluationBody(RequestModel):
@@ -31,8 +43,8 @@ class CreateEvaluationBody(RequestModel):
     task_type: str | None = None
     description: str | None = None
     tags: list[str]
-    metadata: Mapping[str, Any] | None = None
-    metrics: Mapping[str, Any] | None = None
+    metadata: Document | None = None
+    metrics: Document | None = None
     is_public: bool
 
 
@@ -48,8 +60,8 @@ class UpdateEvaluationBody(RequestModel):
     task_type: str | None = None
     description: str | None = None
     tags: list[str] | None = None
-    metadata: Mapping[str, Any] | None = None
-    metrics: Mapping[str, Any] | None = None
+    metadata: Document | None = None
+    metrics: Document | None = None
     is_public: bool | None = None
     status: Literal["FAILED", "CANCELLED"] | None = None
     error_message: str | None = None
@@ -60,7 +72,7 @@ class FinalizeBody(RequestModel):
 
     omits_null: ClassVar[bool] = True
 
-    metrics: Mapping[str, Any] | None = None
+    metrics: Document | None = None
 
 
 class BulkDeleteBody(RequestModel):

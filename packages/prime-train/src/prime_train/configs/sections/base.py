@@ -40,6 +40,8 @@ class Section(BaseModel):
 
     model_config = ConfigDict(
         extra="allow",
+        # As the platform has it: a string is no number, and neither is a boolean.
+        strict=True,
         # A change here would change nothing of what is sent.
         frozen=True,
         defer_build=True,
