@@ -70,9 +70,10 @@ class Failure:
 _OPEN_STATUSES = frozenset({408, 421, 425, 500, 502, 503, 504, *range(520, 525), 529})
 
 
-# Those that say that a request was read and turned down.
+# Those that say that a request was read and turned down, or is to be sent elsewhere.
 _REFUSALS = frozenset(
-    {400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 422}
+    {300, 301, 304, 305, 307, 308}
+    | {400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 422}
     | {423, 424, 426, 428, 429, 431, 451}
 )
 
@@ -80,8 +81,8 @@ _REFUSALS = frozenset(
 def is_refusal(status: int) -> bool:
     """Whether an answer of this status settles that nothing was done.
 
-    A redirect, and a status such as 499 that programs between us and the platform have made up,
-    do not.
+    302 and 303, which may lead to what was made, and a status such as 499 that programs between us
+    and the platform have made up, do not.
     """
     return status < 300 or status >= 500 or status in _REFUSALS
 
