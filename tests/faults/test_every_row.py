@@ -77,6 +77,7 @@ def test_rows_of_every_safety_are_found() -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_row_is_sent_as_often_as_the_table_says(name: str, failures: dict[str, Failure]) -> None:
     row = OPERATIONS[name]
+    assert row.safety != "permitted", "a caller permits that, not a row"
     wrong = []
     for fault in FAULTS:
         left = 0.0 if fault.until_deadline else 10.0
