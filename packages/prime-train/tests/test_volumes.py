@@ -134,6 +134,18 @@ async def test_a_volume_whose_answer_is_lost_is_found_or_was_not_made(
     assert live(platform) == made
 
 
+async def test_what_is_made_after_a_failed_create_is_nobody_elses_to_delete(
+    platform: LocalPlatform, client: AsyncTrainClient, quick_looks: None
+) -> None:
+    platform.add_faults(FaultRule("create_volume", nth=1, status=500))
+    with pytest.raises(APIError, match="Volume 'research' may be there"):
+        await client.volumes.create("research", "1Gi")
+    await client.volumes.create("research", "1Gi")
+    await asyncio.sleep(1)  # twice as long as a late one is looked for
+    await client.aclose()
+    assert live(platform) == 1
+
+
 async def test_a_cancelled_create_leaves_nothing(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:

@@ -57,6 +57,8 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
         return call.last or queue_failure(call)
     if call.attempts == 0:
         call.start(loop.time())
+    elif call.recover is not None and (made := await call.recover()) is not None:
+        return made
     pool = state.control if operation.pool == "control" else state.stream
     refusal = await _acquire(call, state, pool, loop)
     if refusal is not None:
@@ -84,7 +86,9 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
             settled = operation.safety == "safe" or is_refusal(result.error.status_code)
             call.unresolved = not settled
         else:
-            call.unresolved = before
+            # What a gateway says in place of a create that it has passed on settles nothing.
+            doubtful = call.recover is not None and result.error.status_code == 503
+            call.unresolved = before or doubtful
         if result.unavailable:
             health.failed()
         elif result.error.status_code is not None:

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import secrets
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 from prime_core.calls import Call
 from prime_core.decoding import model_reader
 from prime_core.errors import APIError, PrimeError
+from prime_core.failures import advise
 from prime_core.handover import when_received
 from prime_core.operations import Operation
 from prime_core.reaper import Obligation, reaper
@@ -36,6 +38,9 @@ LATE_PAUSE = 2.0
 WAITED_PATIENCE = 3.0
 
 logger = logging.getLogger("prime_core")
+
+# The newest create of each description, while it is under way or owed.
+_latest: weakref.WeakValueDictionary[str, _Sending[Any]] = weakref.WeakValueDictionary()
 
 
 async def create_once(
@@ -115,6 +120,7 @@ async def create_unkeyed(
     find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None = None,
     obligation: Obligation | None = None,
     timeout: float | None = None,
+    marked: bool = True,
 ) -> M:
     """Sends a create that has no key, and answers for its result until the caller has it.
 
@@ -125,7 +131,8 @@ async def create_unkeyed(
     After a failure that leaves the outcome open, what was made is looked for with ``find``. What
     is found in a few seconds is the result. Else the failure is raised, and the reaper goes on
     looking for `LATE_PATIENCE` seconds, to discard what appears. Without ``find`` such a failure
-    is the caller's to look into.
+    is the caller's to look into; so it is without a mark, where what appears later may be what
+    somebody has made since, such as the caller himself.
 
     Args:
         transport: the client's.
@@ -141,6 +148,10 @@ async def create_unkeyed(
             first is kept and the others are discarded.
         obligation: as for `create_once`.
         timeout: seconds for the request, over the client's.
+        marked: whether what ``find`` lists has a mark that only this create can have made. Without,
+            as of a volume that its name alone tells, it lists what was not there before. That is
+            discarded for a caller who is cancelled, and for nobody else: when the answer is found
+            to be lost, and only if no other such create has begun in this process.
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
@@ -149,16 +160,17 @@ async def create_unkeyed(
     call = transport.prepare(operation, read, path, body=body, team=team, timeout=timeout)
     owed = obligation or owe_later(transport, description)
     owed.description = f"{description}, if it was made,"
-    sending = _Sending(transport, call, description, discard, find)
+    sending = _Sending(transport, call, description, discard, find, marked=marked)
     owed.undo = partial(sending.undo, owed)
     try:
         made = await sending.result()
     except Exception as error:
-        if find is not None and call.unresolved:
+        hunted = find is not None and marked
+        if call.unresolved and isinstance(error, APIError):
+            fate = "is looked for, and deleted, for a minute" if hunted else "may be there"
+            advise(error, f"{description} {fate}")
+        if call.unresolved and hunted:
             owed.call_in()
-            message, *others = error.args
-            sought = f"{description} is looked for, and deleted, for a minute"
-            error.args = (f"{message}; {sought}", *others)
         else:
             owed.settle()
         raise
@@ -190,6 +202,7 @@ class _Sending(Generic[M]):
         description: what it makes, for the log.
         discard: deletes what it made.
         find: lists what it made.
+        marked: whether that is surely what it made.
 
     Attributes:
         answer: what it made, or its failure.
@@ -202,8 +215,12 @@ class _Sending(Generic[M]):
         description: str,
         discard: Callable[[M], Coroutine[Any, Any, None]],
         find: Callable[[], Coroutine[Any, Any, Sequence[M]]] | None,
+        *,
+        marked: bool,
     ) -> None:
         self._call = call
+        self._marked = marked
+        _latest[description] = self
         self._description = description
         self._discard = discard
         self._find = find
@@ -223,9 +240,9 @@ class _Sending(Generic[M]):
             return None
         try:
             found = await self._find()
+            await self._discard_all(found[1:])
         except APIError:
             return None
-        await self._discard_all(found[1:])
         return found[0] if found else None
 
     async def result(self) -> M:
@@ -255,12 +272,22 @@ class _Sending(Generic[M]):
         except APIError as error:
             if not self._call.unresolved:
                 return
-            if self._find is None:
+            if self._find is not None and self._marked:
+                await self._discard_late(owed, self._find)
+            elif self._find is None or not await self._discard_unmarked(self._find):
                 raise PrimeError(f"Whether it was made is not known: {error}") from error
-            await self._discard_late(owed, self._find)
             return
         owed.description = _named(self._description, made)
         await self._discard(made)
+
+    async def _discard_unmarked(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> bool:
+        """Discards what is there now, if it can't be another create's; tells whether it was."""
+        found = await find()
+        # Also one that began while this was looked for.
+        if not found or _latest.get(self._description) is not self:
+            return False
+        await self._discard_all(found)
+        return True
 
     async def _discard_late(
         self,

@@ -22,6 +22,7 @@ from prime_core.outcomes import (
 )
 
 __all__ = [
+    "advise",
     "closed_failure",
     "down_failure",
     "failure_of_answer",
@@ -209,12 +210,11 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     # A later refusal says nothing of what the attempts before it have done.
     repeated = safety == "permitted" and call.ambiguous
     if call.unresolved or open_now or repeated:
-        message, *others = error.args
         # An answer that breaks while its caller reads it is no attempt's failure.
         count = call.ambiguous + (open_now and failure is not call.last)
         times = "once" if count == 1 else f"{count} times"
         advice = _SPENT if call.spent else _OPEN_OUTCOME[safety].format(times=times)
-        error.args = (f"{message.rstrip('.')}; {advice}", *others)
+        advise(error, advice)
     error.operation = call.operation.id
     error.host = call.target.host
     error.request_id = error.request_id or call.request_id
@@ -223,6 +223,12 @@ def finished(call: Call[T], failure: Failure) -> APIError:
     if call.attempts:
         error.elapsed = time.monotonic() - call.started
     return error
+
+
+def advise(error: APIError, advice: str) -> None:
+    """Adds to an error's message what to do next, or what is known besides."""
+    message, *others = error.args
+    error.args = (f"{message.rstrip('.')}; {advice}", *others)
 
 
 def page_failure(call: Call[T]) -> Failure:

@@ -346,8 +346,6 @@ class AsyncTransport:
             if first is not None:  # tenacity starts from the failure that we have already
                 known, first = first, None
                 return known
-            if call.recover is not None and (made := await call.recover()) is not None:
-                return made
             state = self._states.get()  # a new one when the client was closed meanwhile
             return await attempt(call, state)
 

@@ -120,6 +120,7 @@ class AsyncBucketTransfers(AsyncResource):
                 description=f"Copy of {url} and volume {name!r}",
                 discard=lambda transfer: self._discard(name, transfer.id, team_id),
                 find=find,
+                marked=False,
             )
 
     async def _discard(self, volume: str, transfer_id: str, team_id: str | None) -> None:

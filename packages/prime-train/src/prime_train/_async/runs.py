@@ -218,6 +218,7 @@ class AsyncRuns(AsyncRunLife):
                 description=f"Run {paused.name or ''!r}, which continues {run_id},",
                 discard=self._discard,
                 find=await self._successors(paused),
+                marked=False,
                 timeout=CREATE_TIMEOUT,
             )
 

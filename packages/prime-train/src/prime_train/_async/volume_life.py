@@ -107,6 +107,7 @@ class AsyncVolumeLife(AsyncResource):
                 description=f"Volume {name!r}",
                 discard=lambda volume: self._discard(volume.name, team_id),
                 find=find,
+                marked=False,
             )
 
     async def _discard(self, name: str, team_id: str | None) -> None:

@@ -120,6 +120,7 @@ class AsyncVolumeSessions(AsyncResource):
                 description=f"Session on volume {volume!r}",
                 discard=discard,
                 find=find,
+                marked=False,
                 obligation=obligation,
             )
 

@@ -116,7 +116,7 @@ class TransferRoutes:
                 path={"name": self._volume},
                 body=encode_request(body),
                 team=self._team,
-                description=f"The upload to volume {self._volume!r}",
+                description=f"A hold of 15 minutes on volume {self._volume!r}",
                 discard=self._discard,
                 obligation=held,
             )
