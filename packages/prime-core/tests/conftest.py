@@ -42,3 +42,10 @@ async def connect(server: RawServer) -> AsyncIterator[Connect]:
     yield make
     for transport in transports:
         await transport.aclose()
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prime_core.creation.FIRST_LOOKS", (0.01, 0.02))
+    monkeypatch.setattr("prime_core.creation.LATE_PATIENCE", 0.3)
+    monkeypatch.setattr("prime_core.creation.LATE_PAUSE", 0.05)

@@ -7,9 +7,10 @@ import logging
 import time
 
 import pytest
-from raw_server import Gate, RawServer, Received, Step, answer, reset
+from raw_server import Gate, RawServer, answer, reset
 from rows import DELETE, POKE, Thing
 from transports import Connect
+from unkeyed_creates import Marked, Platform, owed
 
 from prime_core.creation import create_unkeyed, owe_later
 from prime_core.errors import APIConnectionError, ConflictError
@@ -17,23 +18,6 @@ from prime_core.reaper import Obligation, reaper
 from prime_core.transport import AsyncTransport
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
-
-
-class Platform:
-    """Makes a thing a request; the first answers can be scripted."""
-
-    def __init__(self, server: RawServer, *first: Step) -> None:
-        self.first = list(first)
-        self.made = 0
-        self.deleted: list[str] = []
-        server.respond = self.respond
-
-    def respond(self, request: Received) -> Step:
-        if request.method == "DELETE":
-            self.deleted.append(request.target.rpartition("/")[2])
-            return answer(204)
-        self.made += 1
-        return self.first.pop(0) if self.first else answer(200, {"id": f"t{self.made}"})
 
 
 def create(transport: AsyncTransport, obligation: Obligation | None = None) -> asyncio.Task[Thing]:
@@ -53,51 +37,6 @@ def create(transport: AsyncTransport, obligation: Obligation | None = None) -> a
             obligation=obligation,
         )
     )
-
-
-class Marked:
-    """What a create has made, as a list of the platform tells it."""
-
-    def __init__(self, transport: AsyncTransport, *lists: list[str] | Exception) -> None:
-        self.transport = transport
-        self.lists = list(lists)
-        self.looks = 0
-        self.discarded: list[str] = []
-
-    async def find(self) -> list[Thing]:
-        self.looks += 1
-        found = self.lists.pop(0) if self.lists else []
-        if isinstance(found, Exception):
-            raise found
-        return [Thing(id=each) for each in found]
-
-    async def discard(self, made: Thing) -> None:
-        self.discarded.append(made.id)
-
-    def create(self, *, marked: bool = True) -> asyncio.Task[Thing]:
-        return asyncio.ensure_future(
-            create_unkeyed(
-                self.transport,
-                POKE,
-                Thing,
-                body=b'{"name": "a-mark"}',
-                description="A thing",
-                discard=self.discard,
-                find=self.find,
-                marked=marked,
-            )
-        )
-
-
-@pytest.fixture
-def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prime_core.creation.FIRST_LOOKS", (0.01, 0.02))
-    monkeypatch.setattr("prime_core.creation.LATE_PATIENCE", 0.3)
-    monkeypatch.setattr("prime_core.creation.LATE_PAUSE", 0.05)
-
-
-def owed(transport: AsyncTransport) -> list[Obligation]:
-    return [obligation for obligation in reaper._owed if obligation.owner is transport]
 
 
 async def test_what_is_made_is_the_callers(server: RawServer, connect: Connect) -> None:
@@ -334,131 +273,3 @@ class TestMarks:
         await reaper.drain(marked.transport)
         assert marked.discarded == ["t1"]
         assert owed(marked.transport) == []
-
-
-async def test_a_503_of_a_gateway_that_had_passed_the_create_on_makes_no_second(
-    server: RawServer, connect: Connect
-) -> None:
-    refused = answer(503, {}, Retry_After="0.01")
-    platform, transport = Platform(server, refused), connect()
-    marked = Marked(transport, ["t1"])
-    assert (await marked.create()).id == "t1"
-    assert (platform.made, marked.looks, marked.discarded) == (1, 1, [])
-
-
-@pytest.mark.parametrize("looks", [[[]], [APIConnectionError("no list")]])
-async def test_a_503_that_made_nothing_is_followed_by_another_attempt(
-    server: RawServer, connect: Connect, looks: list[list[str] | Exception]
-) -> None:
-    refused = answer(503, {}, Retry_After="0.01")
-    platform, transport = Platform(server, refused), connect()
-    marked = Marked(transport, *looks)
-    assert (await marked.create()).id == "t2"
-    assert (platform.made, marked.looks) == (2, 1)
-
-
-async def test_a_rate_limit_makes_nothing_and_is_not_looked_into(
-    server: RawServer, connect: Connect
-) -> None:
-    refused = answer(429, {}, Retry_After="0.01")
-    platform, transport = Platform(server, refused), connect()
-    marked = Marked(transport)
-    assert (await marked.create()).id == "t2"
-    assert (platform.made, marked.looks) == (2, 0)
-
-
-@pytest.mark.usefixtures("quick_looks")
-@pytest.mark.parametrize("status", [302, 499])
-async def test_an_answer_that_settles_nothing_is_looked_into(
-    server: RawServer, connect: Connect, status: int
-) -> None:
-    moved = answer(status, {}, Location="http://elsewhere.invalid/")
-    platform, transport = Platform(server, moved), connect()
-    marked = Marked(transport, [], ["t1"])
-    assert (await marked.create()).id == "t1"
-    assert platform.made == 1
-
-
-@pytest.mark.usefixtures("quick_looks")
-async def test_an_error_names_what_is_looked_for(server: RawServer, connect: Connect) -> None:
-    Platform(server, reset())
-    transport = connect()
-    with pytest.raises(APIConnectionError, match="A thing is looked for, and deleted"):
-        await Marked(transport).create()
-    await transport.aclose()
-
-
-async def test_a_last_503_of_a_gateway_is_looked_into_as_well(
-    server: RawServer, connect: Connect
-) -> None:
-    platform = Platform(server, answer(503, {}, Retry_After="9999"))
-    marked = Marked(connect(), ["t1"])
-    assert (await marked.create()).id == "t1"
-    assert platform.made == 1
-
-
-async def test_a_create_that_is_cancelled_after_a_503_leaves_nothing(
-    server: RawServer, connect: Connect
-) -> None:
-    platform, transport = Platform(server, answer(503, {}, Retry_After="0.4")), connect()
-    marked = Marked(transport, ["t1"])
-    call = marked.create()
-    await server.arrived(1)
-    await asyncio.sleep(0.1)
-    assert marked.looks == 0, "it is looked for after the wait, right before it is sent again"
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await reaper.drain(transport)
-    assert (platform.made, marked.discarded, owed(transport)) == (1, ["t1"], [])
-
-
-@pytest.mark.usefixtures("quick_looks")
-class TestWithoutAMark:
-    async def test_what_an_unanswered_create_made_is_found(
-        self, server: RawServer, connect: Connect
-    ) -> None:
-        Platform(server, reset())
-        unmarked = Marked(connect(), [], ["t1"])
-        assert (await unmarked.create(marked=False)).id == "t1"
-        assert unmarked.discarded == []
-
-    async def test_what_appears_after_a_failure_is_left_to_the_caller(
-        self, server: RawServer, connect: Connect
-    ) -> None:
-        Platform(server, reset())
-        unmarked = Marked(connect(), [], [], ["t1"], ["t1"])
-        with pytest.raises(APIConnectionError, match="A thing may be there"):
-            await unmarked.create(marked=False)
-        assert owed(unmarked.transport) == []
-        await reaper.drain(unmarked.transport)
-        assert unmarked.discarded == []
-
-    async def lost(self, server: RawServer, unmarked: Marked, *, another: bool) -> None:
-        """A create that is cancelled, and whose answer is lost after that."""
-        held = Gate()
-        Platform(server, held.before(reset()))
-        call = unmarked.create(marked=False)
-        await server.arrived(1)
-        call.cancel()
-        await asyncio.wait([call])
-        if another:
-            assert (await unmarked.create(marked=False)).id == "t2"
-        held.open()
-        await reaper.drain(unmarked.transport)
-
-    async def test_what_a_cancelled_create_left_is_discarded(
-        self, server: RawServer, connect: Connect
-    ) -> None:
-        unmarked = Marked(connect(), ["t1"])
-        await self.lost(server, unmarked, another=False)
-        assert unmarked.discarded == ["t1"]
-
-    async def test_what_another_create_has_made_since_is_not(
-        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        unmarked = Marked(connect(), ["t2"], ["t2"])
-        await self.lost(server, unmarked, another=True)
-        assert unmarked.discarded == []
-        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-        assert "A thing, if it was made, could not be undone" in record.message

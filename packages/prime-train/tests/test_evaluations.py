@@ -223,6 +223,8 @@ def test_the_sync_client_does_the_same(clean_environment: None) -> None:
     [
         ({"metrics": {"loss": float("nan")}}, "metrics"),
         ({"metadata": {"a": [float("inf")]}}, "metadata"),
+        ({"metadata": {"a": {(1, 2): 3}}}, "metadata"),
+        ({"metadata": 5}, "metadata"),
         ({"tags": "smoke"}, "tags"),
         ({"tags": [1]}, "tags.0"),
     ],
@@ -233,5 +235,5 @@ async def test_what_json_cannot_say_is_refused_before_anything_is_sent(
     with pytest.raises(ValueError, match=named):
         await client.evaluations.create("baseline", environments=["mine"], **wrong)
     with pytest.raises(ValueError, match=named):
-        await client.evaluations.update("unknown", replace=True, **wrong)
+        await client.evaluations.update("unknown", **wrong)
     assert platform.ledger()["requests"] == {}

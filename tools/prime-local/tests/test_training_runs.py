@@ -368,3 +368,9 @@ async def test_the_pace_is_changed_for_runs_to_come(prime_platform: LocalPlatfor
     for wrong in ({"step_time": 0}, {"setup_time": -1}, {"speed": 1}, {"step_time": "fast"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             prime_platform.set_training_pace(**wrong)
+
+
+async def test_a_learning_rate_that_is_no_number_is_not_told(client: RawClient) -> None:
+    run_id = await dispatch(client, {**RL, "trainer": {"optim": {"lr": "nan"}}})
+    listed = (await client.call("GET", RUNS)).body["runs"]
+    assert [(run["id"], run["learningRate"]) for run in listed] == [(run_id, None)]

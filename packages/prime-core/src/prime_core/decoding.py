@@ -66,15 +66,15 @@ async def read_object(status: int, body: Body) -> JSONObject:
     return data
 
 
-async def read_whole(body: AsyncIterable[bytes]) -> bytes:
-    """The whole body of an answer, up to a size that none of the platform's has."""
+async def read_whole(body: AsyncIterable[bytes], most: int = MAX_ANSWER) -> bytes:
+    """The whole body of an answer, up to a size; by default one that none of the platform's has."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in body:
         chunks.append(chunk)
         size += len(chunk)
-        if size > MAX_ANSWER:
-            raise APIResponseError(f"The answer is larger than {MAX_ANSWER >> 20} MiB.")
+        if size > most:
+            raise APIResponseError(f"The answer is larger than {most >> 20} MiB.")
     return b"".join(chunks)
 
 

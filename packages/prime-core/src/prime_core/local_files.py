@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -24,6 +25,7 @@ __all__ = [
     "close_in_thread",
     "file_upload",
     "locally",
+    "open_regular",
     "slice_upload",
 ]
 
@@ -60,6 +62,27 @@ async def close_in_thread(close: Callable[[], object]) -> None:
         await asyncio.wait_for(in_thread(close)(), CLOSE_PATIENCE)
 
 
+def open_regular(path: PathLike) -> FileIO:
+    """Opens a file to read it, and nothing that is in its place by now: a pipe would be waited for.
+
+    Runs in a thread.
+
+    Raises:
+        OSError: it can't be read, or is no regular file.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(code, "This is no regular file", os.fspath(path))
+        return FileIO(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
 class _Reading:
     """A file that is read by one thread at a time; closing waits for a read under way."""
 
@@ -80,7 +103,7 @@ class _Reading:
             if self._closed:
                 return b""
             if self._file is None:
-                self._file = FileIO(self._path)
+                self._file = open_regular(self._path)
                 if self._offset:
                     self._file.seek(self._offset)
             size = self._chunk if self._left is None else min(self._chunk, self._left)

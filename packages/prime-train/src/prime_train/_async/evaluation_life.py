@@ -221,8 +221,9 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
         """Changes what is said of an evaluation; what is None stays as it is.
 
         The platform replaces ``metadata`` and ``metrics`` as a whole. So that nothing is wiped,
-        they are read first and sent back with what is given here; of two callers who do that at
-        once, the last one wins. ``tags``, a list, is what is given.
+        they are read first and sent back with the keys that are given here, whose values are
+        replaced, objects too; of two calls that do that at once, the last one wins. ``tags``, a
+        list, is what is given.
 
         Follows the documented page "api-reference/evals/update-evaluation".
 
@@ -260,12 +261,14 @@ class AsyncEvaluationLife(AsyncEvaluationSamples):
         given = {key: value for key, value in fields.items() if value is not None}
         if not given:
             raise ValueError("nothing to change is given")
-        if not replace and ("metadata" in given or "metrics" in given):
+        body = build(UpdateEvaluationBody, given)
+        if not replace and (body.metadata is not None or body.metrics is not None):
             known = await self.get(evaluation_id)
-            for key, old in (("metadata", known.metadata), ("metrics", known.metrics)):
-                if key in given:
-                    given[key] = {**(old or {}), **fields[key]}  # type: ignore[dict-item]
-        return await self._update(evaluation_id, build(UpdateEvaluationBody, given))
+            if body.metadata is not None:
+                body.metadata = {**(known.metadata or {}), **body.metadata}
+            if body.metrics is not None:
+                body.metrics = {**(known.metrics or {}), **body.metrics}
+        return await self._update(evaluation_id, body)
 
     async def _update(self, evaluation_id: str, body: UpdateEvaluationBody) -> UpdatedEvaluation:
         path = {"evaluation_id": check_id("evaluation_id", evaluation_id)}

@@ -69,9 +69,9 @@ class AsyncVolumeLife(AsyncResource):
         """Makes a volume; it costs money by its size, empty or not, until it is deleted.
 
         `prime_train.volume_price` tells how much. It can be used at once, and it can grow but
-        not shrink. The create is sent once. When its answer is lost, the volume is found by its
-        name, which was free before. When the caller is cancelled meanwhile, or the program ends,
-        it is deleted again.
+        not shrink. The create is sent once. When its answer is lost, the volume is looked for by
+        its name, which was free before; an error says that it may be there. When the caller is
+        cancelled meanwhile, or the program ends, it is deleted again.
 
         Args:
             name: 1 to 40 of a-z, 0-9 and inner hyphens; no other volume of the team has it.

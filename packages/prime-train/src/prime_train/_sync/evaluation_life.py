@@ -181,8 +181,9 @@ class EvaluationLife(EvaluationSamples):
         """Changes what is said of an evaluation; what is None stays as it is.
 
         The platform replaces ``metadata`` and ``metrics`` as a whole. So that nothing is wiped,
-        they are read first and sent back with what is given here; of two callers who do that at
-        once, the last one wins. ``tags``, a list, is what is given.
+        they are read first and sent back with the keys that are given here, whose values are
+        replaced, objects too; of two calls that do that at once, the last one wins. ``tags``, a
+        list, is what is given.
 
         Follows the documented page "api-reference/evals/update-evaluation".
 

@@ -41,6 +41,8 @@ class VolumePrice:
 
 def check_volume_name(name: str) -> str:
     """Return a volume's name, or raise `ValueError`: 1 to 40 out of a-z, 0-9 and inner ``-``."""
+    if not isinstance(name, str):
+        raise TypeError(f"a volume's name is a text, not {name!r}")
     if not _NAME.fullmatch(name):
         raise ValueError("a volume's name is 1 to 40 characters out of a-z, 0-9 and inner -")
     return name
@@ -48,6 +50,8 @@ def check_volume_name(name: str) -> str:
 
 def check_volume_size(size: str) -> int:
     """Return a size such as ``1536Gi`` in GiB, or raise `ValueError`; the largest is ``20Ti``."""
+    if not isinstance(size, str):
+        raise TypeError(f"a volume's size is a text such as 500Gi, not {size!r}")
     found = _SIZE.fullmatch(size)
     if found is None:
         raise ValueError("a volume's size is a whole number of Gi or Ti, such as 1536Gi or 5Ti")

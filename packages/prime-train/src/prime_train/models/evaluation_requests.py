@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import AfterValidator
+from typing import ClassVar, Literal
 
 from prime_core.models import RequestModel
+from prime_train.models.documents import Document
 from prime_train.models.evaluations import EnvironmentReference
 
 __all__ = [
@@ -17,15 +14,6 @@ __all__ = [
     "FinalizeBody",
     "UpdateEvaluationBody",
 ]
-
-
-def _check_finite(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuses NaN and infinities, which JSON has no words for: they would arrive as null."""
-    json.dumps(document, allow_nan=False, default=str)
-    return document
-
-
-Document: TypeAlias = Annotated[Mapping[str, Any], AfterValidator(_check_finite)]
 
 
 class CreateEvaluationBody(RequestModel):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from prime_core.models import RequestModel, ResponseModel
+from prime_train.models.documents import Document
 
 __all__ = [
     "CancelledEvaluation",
@@ -58,14 +59,14 @@ class HostedEvalConfig(RequestModel):
 
     num_examples: int = Field(default=5, ge=-1)
     rollouts_per_example: int = Field(default=3, ge=1, le=2048)
-    env_args: Mapping[str, Any] | None = None
-    extra_env_kwargs: Mapping[str, Any] | None = None
+    env_args: Document | None = None
+    extra_env_kwargs: Document | None = None
     allow_sandbox_access: bool = True
     allow_instances_access: bool | None = None
     allow_tunnel_access: bool = True
     timeout_minutes: int | None = Field(default=None, ge=120, le=1440)
     custom_secrets: Mapping[str, str] | None = Field(default=None, repr=False)
-    sampling_args: Mapping[str, Any] | None = None
+    sampling_args: Document | None = None
     max_concurrent: int | None = Field(default=None, ge=1)
     max_retries: int | None = Field(default=None, ge=0)
     state_columns: list[str] | None = None

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_core.local_files import close_in_thread
+from prime_core.local_files import close_in_thread, open_regular
 from prime_core.sync import in_thread
 from prime_train.errors import SourceChangedError
 from prime_train.transfers.planning import LocalFile
@@ -82,7 +82,7 @@ class _Reading:
         self._stopped = False
 
     def digest(self, path: str, size: int, part: int) -> Digests:
-        with self._lock, open(path, "rb", buffering=0) as file:
+        with self._lock, open_regular(path) as file:
             whole = hashlib.md5(usedforsecurity=False)
             parts: list[bytes] = []
             buffer = memoryview(bytearray(min(MIB, max(size, 1))))
@@ -131,7 +131,7 @@ def read_small(file: LocalFile) -> tuple[Digests, bytes]:
     Raises:
         SourceChangedError: it is not what it was when the transfer began.
     """
-    with open(file.path, "rb") as opened:
+    with open_regular(file.path) as opened:
         content = opened.read(file.size + 1)
     check_unchanged(file)
     md5 = hashlib.md5(content, usedforsecurity=False).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ NEEDED_BEFORE = 120.0
 # Of keys whose end is not said: the documented time that those of a put live.
 USUAL_LIFE = 900.0
 PAUSE = 10.0
+_ADDRESS = re.compile(r"https?://[!-~]+")
+_PRINTABLE = re.compile(r"[ -~]*")
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,18 @@ def keys_of(route: VolumeTransferRoute) -> TemporaryKeys:
     Raises:
         APIResponseError: something of them is missing.
     """
+    token = route.session_token
     if not (
-        route.endpoint
+        _ADDRESS.fullmatch(route.endpoint or "")
+        and _PRINTABLE.fullmatch("" if token is None else token.get_secret_value())
         and route.bucket
         and route.access_key_id
         and route.secret_access_key
         and (not route.prefix or route.prefix.endswith("/"))
     ):
         raise APIResponseError("The platform's transfer route lacks an address or its keys.")
-    token = route.session_token
+    assert route.endpoint
+    assert route.bucket
     return TemporaryKeys(
         endpoint=route.endpoint,
         bucket=route.bucket,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from prime_core.creation import create_unkeyed, owe_later
-from prime_core.errors import APIError
+from prime_core.errors import APIError, APIResponseError
 from prime_core.models import encode_request
 from prime_core.reaper import Obligation
 from prime_core.sync import across, in_thread
@@ -85,6 +85,8 @@ class TransferRoutes:
         try:
             route = await self._take_over(body, journal, held) or await self.take(body, held)
             keys = keys_of(self._stored(route))
+            if keys.lease_id is None:
+                raise APIResponseError("The platform's route for a put names no hold.")
             await in_thread(journal.add)({"lease": keys.lease_id})
 
             async def renew() -> TemporaryKeys:
@@ -169,7 +171,9 @@ class TransferRoutes:
 
     def _stored(self, route: VolumeTransferRoute) -> VolumeTransferRoute:
         """A route to the object store; sessions are copied from with a shell."""
-        if route.via != "r2":
+        if route.via not in ("r2", "session"):
+            raise APIResponseError("The platform names a kind of transfer that is not known here.")
+        if route.via == "session":
             raise VolumeBusyError(
                 f"Your open session has volume {self._volume!r}: stop it, wait for its last sync, "
                 "and try again"

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from prime_core.calls import Body, Call, Target
+from prime_core.decoding import read_whole
 from prime_core.encoding import Encoded
 from prime_core.errors import (
     APIError,
@@ -33,6 +34,10 @@ __all__ = ["StoredObject", "StoredPart", "VolumeStore", "open_store"]
 # Seconds for a call that moves no file, and without progress for one that does.
 TIMEOUT = 60.0
 IDLE = 60.0
+# Of an answer that is no file: a thousand of the longest keys, all encoded, take a fifth of it.
+MAX_PAGE = 16 * 1024 * 1024
+# Pages without an object, but with more to come, are rare.
+MOST_EMPTY = 100
 # Many parts are put together by a store in its own time.
 _TIMEOUTS = {"CompleteMultipartUpload": 600.0}
 # More often than usual: one part of many thousand must not end a transfer.
@@ -166,12 +171,18 @@ class VolumeStore:
         self, prefix: str, *, delimiter: str | None = None
     ) -> AsyncIterator[Mapping[str, Any]]:
         more: dict[str, object] = {} if delimiter is None else {"Delimiter": delimiter}
+        tokens: set[str] = set()
+        empty = 0
         while True:
             page = await self._page(prefix, more)
             yield page
             token = page.get("NextContinuationToken")
             if not page.get("IsTruncated") or not token:
                 return
+            empty = 0 if page.get("Contents") or page.get("CommonPrefixes") else empty + 1
+            if token in tokens or empty > MOST_EMPTY:
+                raise APIResponseError("The store lists its objects without an end.")
+            tokens.add(token)
             more["ContinuationToken"] = token
 
     async def _page(self, prefix: str, more: Mapping[str, object]) -> Mapping[str, Any]:
@@ -239,7 +250,10 @@ class VolumeStore:
             ]
             if not page.get("IsTruncated"):
                 return parts
-            more["PartNumberMarker"] = page["NextPartNumberMarker"]
+            marker = page.get("NextPartNumberMarker")
+            if not marker or marker == more.get("PartNumberMarker"):
+                raise APIResponseError("The store lists the parts of an upload without an end.")
+            more["PartNumberMarker"] = marker
 
     async def uploads(self, key: str) -> Sequence[str]:
         """Uploads to this key that are not complete."""
@@ -338,7 +352,7 @@ class VolumeStore:
             if receive is not None:
                 await receive(answer.iter_any(), call.answer_headers)
                 return {}
-            data = await answer.read()
+            data = await read_whole(answer.iter_any(), MAX_PAGE)
             try:
                 # An answer that took long to make begins before its outcome is known.
                 if b"<Error>" not in data[:200]:

@@ -71,20 +71,29 @@ class Uploads:
         if upload.file is None:
             await self._store.put(upload.key, b"", md5=EMPTY, metadata={})
             return
-        file = upload.file
+        try:
+            await self._send_file(upload.key, upload.file)
+        except APIError:
+            raise
+        except (OSError, VolumeChecksumError):
+            # Of a file that was changed, taken away or replaced it says so.
+            await in_thread(check_unchanged)(upload.file)
+            raise
+
+    async def _send_file(self, key: str, file: LocalFile) -> None:
         if is_small(file.size):
             digests, body = await in_thread(read_small)(file)
         else:
             digests, body = await digest(file.path, file.size, part_size(file.size)), None
         md5 = base64_of(digests.whole)
-        if await self._is_stored(upload.key, md5):
+        if await self._is_stored(key, md5):
             self._meter.resume(file.size)
             return
         if goes_in_parts(file.size):
-            etag = await self._send_parts(upload.key, file, digests)
+            etag = await self._send_parts(key, file, digests)
         else:
-            etag = await self._send_whole(upload.key, file, digests, body)
-        await in_thread(self._journal.add)({"key": upload.key, "etag": etag, "md5": md5})
+            etag = await self._send_whole(key, file, digests, body)
+        await in_thread(self._journal.add)({"key": key, "etag": etag, "md5": md5})
 
     async def _is_stored(self, key: str, md5: str) -> bool:
         """Whether an earlier call has stored this very file, and it is there still."""
@@ -102,7 +111,7 @@ class Uploads:
         etag = await self._store.put(
             key, body, md5=base64_of(digests.whole), metadata=_metadata(file, digests)
         )
-        await self._check(key, file, etag, digests.whole)
+        self._check(key, etag, digests.whole)
         if content is not None:
             moved(file.size)
         else:
@@ -128,7 +137,7 @@ class Uploads:
             etag = await self._store.put_part(
                 key, upload, number, body.watched(self._meter.part()), md5=base64_of(md5)
             )
-            await self._check(key, file, etag, md5)
+            self._check(key, etag, md5)
             etags[number] = etag
 
         await run_each(send, missing, limit=PARTS_AT_ONCE)
@@ -165,9 +174,9 @@ class Uploads:
         await in_thread(self._journal.add)({"key": key, "upload": upload, "md5": md5})
         return upload, {}
 
-    async def _check(self, key: str, file: LocalFile, etag: str, md5: bytes) -> None:
+    @staticmethod
+    def _check(key: str, etag: str, md5: bytes) -> None:
         if is_md5(etag) and etag != md5.hex():
-            await in_thread(check_unchanged)(file)
             raise VolumeChecksumError(key, md5.hex(), etag)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timezone
 
 from prime_local.contract.document import JsonObject
@@ -74,7 +75,7 @@ def _described(config: JsonObject, mode: str) -> JsonObject:
         return {
             "batchSize": _number(data.get("batch_size")),
             "seqLen": _number(data.get("seq_len")),
-            "learningRate": optim.get("lr"),
+            "learningRate": _fraction(optim.get("lr")),
             "evalConfig": table(config, "eval"),
             "valConfig": table(config, "val"),
         }
@@ -86,7 +87,7 @@ def _described(config: JsonObject, mode: str) -> JsonObject:
         "rolloutsPerExample": _number(train.get("group_size")),
         "seqLen": _number(config.get("seq_len")),
         "maxTokens": _number(most),
-        "learningRate": (table(config, "trainer", "optim") or {}).get("lr"),
+        "learningRate": _fraction((table(config, "trainer", "optim") or {}).get("lr")),
         "evalConfig": table(config, "orchestrator", "eval"),
         "wandbProject": (table(config, "wandb") or {}).get("project"),
         "wandbRunName": (table(config, "wandb") or {}).get("name"),
@@ -95,3 +96,8 @@ def _described(config: JsonObject, mode: str) -> JsonObject:
 
 def _number(value: object) -> int | None:
     return value if type(value) is int else None
+
+
+def _fraction(value: object) -> float | None:
+    """A number of the config; another value, which prime-rl itself would refuse, is not told."""
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None

@@ -1,0 +1,69 @@
+"""Creates that have no key, and a platform that makes a thing a request."""
+
+from __future__ import annotations
+
+import asyncio
+
+from raw_server import RawServer, Received, Step, answer
+from rows import POKE, Thing
+
+from prime_core.creation import create_unkeyed
+from prime_core.reaper import Obligation, reaper
+from prime_core.transport import AsyncTransport
+
+__all__ = ["Marked", "Platform", "owed"]
+
+
+class Platform:
+    """Makes a thing a request; the first answers can be scripted."""
+
+    def __init__(self, server: RawServer, *first: Step) -> None:
+        self.first = list(first)
+        self.made = 0
+        self.deleted: list[str] = []
+        server.respond = self.respond
+
+    def respond(self, request: Received) -> Step:
+        if request.method == "DELETE":
+            self.deleted.append(request.target.rpartition("/")[2])
+            return answer(204)
+        self.made += 1
+        return self.first.pop(0) if self.first else answer(200, {"id": f"t{self.made}"})
+
+
+class Marked:
+    """What a create has made, as a list of the platform tells it."""
+
+    def __init__(self, transport: AsyncTransport, *lists: list[str] | Exception) -> None:
+        self.transport = transport
+        self.lists = list(lists)
+        self.looks = 0
+        self.discarded: list[str] = []
+
+    async def find(self) -> list[Thing]:
+        self.looks += 1
+        found = self.lists.pop(0) if self.lists else []
+        if isinstance(found, Exception):
+            raise found
+        return [Thing(id=each) for each in found]
+
+    async def discard(self, made: Thing) -> None:
+        self.discarded.append(made.id)
+
+    def create(self, *, marked: bool = True) -> asyncio.Task[Thing]:
+        return asyncio.ensure_future(
+            create_unkeyed(
+                self.transport,
+                POKE,
+                Thing,
+                body=b'{"name": "a-mark"}',
+                description="A thing",
+                discard=self.discard,
+                find=self.find,
+                marked=marked,
+            )
+        )
+
+
+def owed(transport: AsyncTransport) -> list[Obligation]:
+    return [obligation for obligation in reaper._owed if obligation.owner is transport]
