@@ -114,6 +114,15 @@ class TestWithoutAMark:
         await reaper.drain(unmarked.transport)
         assert unmarked.discarded == []
 
+    async def test_of_several_none_is_taken_nor_discarded(
+        self, server: RawServer, connect: Connect
+    ) -> None:
+        Platform(server, reset())
+        unmarked = Marked(connect(), *[["t1", "t2"]] * 5)
+        with pytest.raises(APIConnectionError, match="may be there"):
+            await unmarked.create(marked=False)
+        assert unmarked.discarded == []
+
     async def lost(self, server: RawServer, unmarked: Marked, *, another: bool) -> None:
         """A create that is cancelled, and whose answer is lost after that."""
         held = Gate()

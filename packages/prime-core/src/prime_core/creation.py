@@ -239,11 +239,9 @@ class _Sending(Generic[M]):
         if self._find is None or last is None or last.error.status_code != 503:
             return None
         try:
-            found = await self._find()
-            await self._discard_all(found[1:])
+            return await self._look(self._find)
         except APIError:
             return None
-        return found[0] if found else None
 
     async def result(self) -> M:
         """What was made: as the answer says, or as it is found when that is lost."""
@@ -255,10 +253,17 @@ class _Sending(Generic[M]):
             for pause in FIRST_LOOKS:
                 await asyncio.sleep(pause)
                 with contextlib.suppress(APIError):  # the first failure says more
-                    if found := await self._find():
-                        await self._discard_all(found[1:])
-                        return found[0]
+                    if (found := await self._look(self._find)) is not None:
+                        return found
             raise
+
+    async def _look(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> M | None:
+        """What was made, if it is there by now and can be told from what others make."""
+        found = await find()
+        if not found or (len(found) > 1 and not self._marked):
+            return None
+        await self._discard_all(found[1:])
+        return found[0]
 
     async def undo(self, owed: Obligation) -> None:
         """Waits for the answer and discards what it names; runs on the loop thread."""
@@ -282,11 +287,11 @@ class _Sending(Generic[M]):
 
     async def _discard_unmarked(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> bool:
         """Discards what is there now, if it can't be another create's; tells whether it was."""
-        found = await find()
+        found = await self._look(find)
         # Also one that began while this was looked for.
-        if not found or _latest.get(self._description) is not self:
+        if found is None or _latest.get(self._description) is not self:
             return False
-        await self._discard_all(found)
+        await self._discard(found)
         return True
 
     async def _discard_late(
