@@ -25,9 +25,11 @@ class TaskSet:
         return task
 
     async def settle(self, seconds: float) -> None:
-        """Wait for the tasks of now, at most `seconds`."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=seconds)
+        """Wait for the tasks of now, and for those that they start, at most `seconds`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self._tasks and (left := deadline - loop.time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)
 
     async def close(self, seconds: float) -> None:
         """Cancel what still runs and wait for it, at most `seconds`."""
