@@ -10,6 +10,7 @@ from raw_server import Gate, RawServer, answer, reset
 from transports import Connect
 from unkeyed_creates import Marked, Platform, owed
 
+from prime_core.creation import owe_later
 from prime_core.errors import APIConnectionError
 from prime_core.reaper import reaper
 
@@ -122,6 +123,20 @@ class TestWithoutAMark:
         with pytest.raises(APIConnectionError, match="may be there"):
             await unmarked.create(marked=False)
         assert unmarked.discarded == []
+
+    async def test_what_was_found_is_not_discarded_by_who_answers_for_it(
+        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        Platform(server, reset())
+        transport = connect()
+        unmarked = Marked(transport, ["t1"])
+        obligation = owe_later(transport, "A thing")
+        assert (await unmarked.create(marked=False, obligation=obligation)).id == "t1"
+        obligation.call_in()
+        await reaper.drain(transport)
+        assert unmarked.discarded == []
+        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert "may be somebody else's" in record.message
 
     async def lost(self, server: RawServer, unmarked: Marked, *, another: bool) -> None:
         """A create that is cancelled, and whose answer is lost after that."""

@@ -120,6 +120,19 @@ async def test_there_is_at_most_one_tick_a_second_even_for_waiters_who_join(
     assert 1.0 <= second - start < 1.6
 
 
+async def test_a_wait_that_is_shorter_than_the_way_to_the_next_tick_has_its_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, seconds in SECONDS.items():
+        monkeypatch.setattr(polling, name, seconds)
+    source = Source({"a": "pending", "b": "ready"})
+    schedule = schedule_of(source)
+    first = asyncio.ensure_future(schedule.wait("a", ready, soon(20)))
+    await asyncio.sleep(0.1)
+    assert await schedule.wait("b", ready, soon(0.5)) == "ready"
+    first.cancel()
+
+
 async def test_intervals_grow_while_a_tick_takes_along_what_is_nearly_due() -> None:
     source = Source({"a": "pending"})
     schedule = schedule_of(source)

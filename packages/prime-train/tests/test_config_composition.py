@@ -143,7 +143,8 @@ def test_an_issue_points_at_the_source_that_won(tmp_path: Path) -> None:
     base, overlay = tmp_path / "base.toml", tmp_path / "overlay.toml"
     base.write_text("[a]\nb = 1\nc = 2\nlist = [\n1,\n2]\n")
     overlay.write_text("x = 1\n[a]\nc = 3\n")
-    composition = compose([base, overlay, {"y": {"z": 1}}], ["a.b=5", "y.w=1"])
+    overrides = ["a.b=5", "y.w=1", "x.y.z=1"]
+    composition = compose([base, overlay, {"y": {"z": 1}}], overrides)
 
     def place(*path: str | int) -> tuple[str | None, int | None]:
         issue = composition.issue(path, "message")
@@ -155,6 +156,8 @@ def test_an_issue_points_at_the_source_that_won(tmp_path: Path) -> None:
     assert place("a", "missing", "deeper") == (str(overlay), 2)
     assert place("y", "z") == (None, None)
     assert place("y", "w") == ("override", None)
+    assert place("x") == ("override", None), "what was a value became a table"
+    assert place("x", "y") == ("override", None)
     assert place("missing") == (str(base), 1)
 
 

@@ -210,6 +210,17 @@ async def test_a_volume_that_was_made_for_a_refused_run_is_deleted(
     assert platform.ledger()["training_volumes"]["created"] == 1
 
 
+async def test_a_volume_whose_answer_was_lost_outlives_a_refused_run(
+    platform: LocalPlatform, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform.add_faults(FaultRule("create_volume", nth=1, reset="after_commit"))
+    async with AsyncTrainClient() as client:
+        with pytest.raises(BadRequestError):
+            await client.runs.create(CONFIG, volume="research", gpu_type="A100_80GB")
+    assert "Volume 'research'" in caplog.text
+    assert platform.ledger()["training_volumes"]["live"] == 1
+
+
 @pytest.mark.parametrize("answer", ["late", "lost"])
 async def test_a_cancelled_create_deletes_run_and_volume(
     platform: LocalPlatform, answer: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from patience import unhurried
 
 from prime_core.secret import Secret
+from prime_train import build_request, load_config
 from prime_train.configs.secrets import RunSecrets, read_secrets
 from prime_train.errors import InvalidConfigError
 
@@ -190,6 +192,16 @@ def test_reserved_names_given_by_hand_are_told_their_place() -> None:
         "HF_TOKEN": "is a reserved name; pass it as hf_token",
         "a b": "is not the name of an environment variable",
     }
+
+
+def test_plain_texts_are_refused_without_being_quoted() -> None:
+    plain: list[dict[str, Any]] = [{"hf_token": "hunter2"}, {"values": {"A": "hunter2"}}]
+    for arguments in (*plain, {"values": ["hunter2"]}):
+        with pytest.raises(TypeError) as caught:
+            RunSecrets(**arguments)
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(TypeError, match="read_secrets"):
+        build_request(load_config({"max_steps": 1}), secrets={"A": "1"})  # type: ignore[arg-type]
 
 
 def test_no_secret_is_shown_or_pickled() -> None:

@@ -151,7 +151,8 @@ async def create_unkeyed(
         marked: whether what ``find`` lists has a mark that only this create can have made. Without,
             as of a volume that its name alone tells, it lists what was not there before. That is
             discarded for a caller who is cancelled, and for nobody else: when the answer is found
-            to be lost, and only if no other such create has begun in this process.
+            to be lost, and only if no other such create has begun in this process. What was found
+            for a caller is left alone by the obligation, too.
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
@@ -178,10 +179,19 @@ async def create_unkeyed(
         owed.call_in()
         raise
     owed.description = _named(description, made)
-    owed.undo = partial(discard, made)
+    owed.undo = _leave if sending.guessed else partial(discard, made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
+
+
+async def _leave() -> None:
+    """Leaves what another program may have made in the same moment.
+
+    Raises:
+        PrimeError: always.
+    """
+    raise PrimeError("Its answer was lost, so that it may be somebody else's: look who needs it")
 
 
 def owe_later(transport: AsyncTransport, description: str) -> Obligation:
@@ -206,6 +216,7 @@ class _Sending(Generic[M]):
 
     Attributes:
         answer: what it made, or its failure.
+        guessed: whether the result was found without a mark.
     """
 
     def __init__(
@@ -225,6 +236,7 @@ class _Sending(Generic[M]):
         self._discard = discard
         self._find = find
         self._task: asyncio.Task[Any] | None = None
+        self.guessed = False
         call.recover = self._recover
         self.answer = loop_thread().submit(self._send(transport))
 
@@ -263,6 +275,7 @@ class _Sending(Generic[M]):
         if not found or (len(found) > 1 and not self._marked):
             return None
         await self._discard_all(found[1:])
+        self.guessed = not self._marked
         return found[0]
 
     async def undo(self, owed: Obligation) -> None:

@@ -1,9 +1,10 @@
 """One poll schedule for all who wait for a state: few batched questions instead of many.
 
 Waiters of one client share a tick. It asks for every key that is due in batches, never more
-often than once a second; a key's interval grows from one second to ten. Jitter is on the
-tick, not on each waiter, which would break the batches up. A waiter's last look comes about
-a tick before its deadline, so that it can be answered; nothing is waited for after that.
+often than once a second unless somebody can't wait so long; a key's interval grows from one
+second to ten. Jitter is on the tick, not on each waiter, which would break the batches up. A
+waiter's last look comes about a tick before its deadline, so that it can be answered; nothing
+is waited for after that.
 """
 
 from __future__ import annotations
@@ -121,7 +122,10 @@ class PollSchedule(Generic[K, V]):
         loop = asyncio.get_running_loop()
         interval = FIRST_INTERVAL if interval is None else interval
         longest = LONGEST_INTERVAL if longest is None else longest
-        waiter = _Waiter(look, deadline, loop.time(), interval, longest)
+        now = loop.time()
+        waiter = _Waiter(look, deadline, now, interval, longest)
+        # Each has its look, also one whose time is shorter than the way to the coming tick.
+        self._next_tick = min(self._next_tick, max(now, deadline - LAST_LOOK_LEAD))
         self._waiters.setdefault(key, []).append(waiter)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())

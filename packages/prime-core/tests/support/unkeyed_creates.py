@@ -50,7 +50,9 @@ class Marked:
     async def discard(self, made: Thing) -> None:
         self.discarded.append(made.id)
 
-    def create(self, *, marked: bool = True) -> asyncio.Task[Thing]:
+    def create(
+        self, *, marked: bool = True, obligation: Obligation | None = None
+    ) -> asyncio.Task[Thing]:
         return asyncio.ensure_future(
             create_unkeyed(
                 self.transport,
@@ -61,6 +63,7 @@ class Marked:
                 discard=self.discard,
                 find=self.find,
                 marked=marked,
+                obligation=obligation,
             )
         )
 

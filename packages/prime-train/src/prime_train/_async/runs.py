@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
 from typing import Any
 
 from prime_core.arguments import build, check_id
@@ -18,7 +17,7 @@ from prime_train._async.run_life import PAGE, AsyncRunLife
 from prime_train._async.volumes import AsyncVolumes
 from prime_train.configs.loading import MAX_GPUS, Mode, TrainConfig
 from prime_train.configs.payload import build_request
-from prime_train.configs.secrets import RunSecrets
+from prime_train.configs.secrets import RunSecrets, given_secrets
 from prime_train.configs.sizes import DEFAULT_VOLUME_SIZE, check_volume_size
 from prime_train.models.dispatch import CreateRunRequest
 from prime_train.models.run_dispatch import DispatchedRun, PrepareBody, PreparedRun, ResumeBody
@@ -207,7 +206,7 @@ class AsyncRuns(AsyncRunLife):
                 resume_from=run_id,
                 secrets=secrets,
             )
-        body = _resume_body(gpu_type, image_tag, secrets or RunSecrets())
+        body = _resume_body(gpu_type, image_tag, given_secrets(secrets))
         with explained(_values(body)):
             return await create_unkeyed(
                 self._transport,
@@ -215,7 +214,7 @@ class AsyncRuns(AsyncRunLife):
                 DispatchedRun,
                 path={"run_id": run_id},
                 body=encode_request(body),
-                description=f"Run {paused.name or ''!r}, which continues {run_id},",
+                description=f"Run {paused.name or ''!r}, which continues {run_id}",
                 discard=self._discard,
                 find=await self._successors(paused),
                 marked=False,
@@ -244,8 +243,7 @@ class AsyncRuns(AsyncRunLife):
             return await self._dispatch(request)
         owed = owe_later(self._transport, f"Volume {name!r}, made for a run,")
         try:
-            await volumes.create(name, size, team_id=team)
-            owed.undo = partial(volumes._discard, name, team)
+            await volumes._create(name, size, team_id=team, obligation=owed)
             await volumes.wait_until_ready(name, team_id=team)
             made = await self._dispatch(request)
         except BaseException:

@@ -19,6 +19,7 @@ from prime_core.errors import (
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
+from prime_core.reaper import Obligation
 from prime_train.configs.sizes import check_volume_name, check_volume_size
 from prime_train.errors import VolumeExistsError
 from prime_train.hosted_waiting import is_transient
@@ -86,6 +87,18 @@ class AsyncVolumeLife(AsyncResource):
             ValueError: a wrong name or size; nothing was sent.
             APIError: any other failure.
         """
+        return await self._create(name, size, warm=warm, team_id=team_id)
+
+    async def _create(
+        self,
+        name: str,
+        size: str,
+        *,
+        warm: bool = False,
+        team_id: str | None = None,
+        obligation: Obligation | None = None,
+    ) -> Volume:
+        """Makes a volume for a caller, or for an obligation that answers for it after this."""
         gib = check_volume_size(size)
         body = CreateVolumeBody(name=check_volume_name(name), size=size, warm=bool(warm))
         before = await self.list(team_id=team_id)
@@ -108,6 +121,7 @@ class AsyncVolumeLife(AsyncResource):
                 discard=lambda volume: self._discard(volume.name, team_id),
                 find=find,
                 marked=False,
+                obligation=obligation,
             )
 
     async def _discard(self, name: str, team_id: str | None) -> None:

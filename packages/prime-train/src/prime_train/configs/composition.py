@@ -105,8 +105,10 @@ def compose(sources: Sequence[ConfigSource], overrides: Sequence[str] = ()) -> C
         layers.append(layer)
     for text in overrides:
         parts, value = parse_override(text)
+        before = table
         table, path = _override(table, parts, value)
-        layers.append(_Layer(OVERRIDE, dict.fromkeys([path, *_paths(value, path)])))
+        places = [*_made_tables(before, path), path, *_paths(value, path)]
+        layers.append(_Layer(OVERRIDE, dict.fromkeys(places)))
     return Composition(table, tuple(layers))
 
 
@@ -179,6 +181,18 @@ def _set(base: Value, parts: tuple[str, ...], value: Value) -> tuple[Value, KeyP
     table = base if isinstance(base, dict) else {}
     inner, path = _set(table.get(first), tuple(others), value)
     return {**table, first: inner}, (first, *path)
+
+
+def _made_tables(base: Value, path: KeyPath) -> list[KeyPath]:
+    """The places on the way to an overridden one that were values or nothing before."""
+    for length, part in enumerate(path):
+        if isinstance(base, dict) and isinstance(part, str):
+            base = base.get(part)
+        elif isinstance(base, list) and isinstance(part, int):
+            base = base[part]
+        else:
+            return [path[:made] for made in range(max(length, 1), len(path))]
+    return []
 
 
 def _read(source: ConfigSource) -> tuple[Table, _Layer]:

@@ -10,7 +10,7 @@ from typing import cast
 from prime_core.secret import Secret
 from prime_train.configs.composition import ConfigSource
 from prime_train.configs.loading import MAX_GPUS, Mode, TrainConfig, load_config, raise_errors
-from prime_train.configs.secrets import RunSecrets
+from prime_train.configs.secrets import RunSecrets, given_secrets
 from prime_train.errors import ConfigIssue
 from prime_train.models.dispatch import CreateRunRequest
 
@@ -50,7 +50,7 @@ def build_request(
     Raises:
         InvalidConfigError: the platform would refuse it; every issue is listed.
     """
-    secrets = secrets or RunSecrets()
+    secrets = given_secrets(secrets)
     knobs = config.knobs.overridden(
         image_tag=image_tag, gpu_type=gpu_type, volume=volume, source_ref=source_ref
     )

@@ -16,7 +16,7 @@ from prime_core.secret import Secret
 from prime_train.configs.env_files import EnvProblem, expanded_argument, read_env_file
 from prime_train.errors import ConfigIssue, InvalidConfigError
 
-__all__ = ["RunSecrets", "read_secrets"]
+__all__ = ["RunSecrets", "given_secrets", "read_secrets"]
 
 MAX_ENTRIES = 32
 MAX_NAME = 128
@@ -43,6 +43,14 @@ class RunSecrets:
     hf_token: Secret | None = None
     values: Mapping[str, Secret] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, Mapping):
+            raise TypeError(f"values is a mapping, not a {type(self.values).__name__}")
+        placed = {name: getattr(self, name) for name in PLACED.values()}
+        for name, value in (*placed.items(), *self.values.items()):
+            if not isinstance(value, Secret) and not (value is None and name in placed):
+                raise TypeError(f"{name}: wrap the text as Secret(text), or use read_secrets")
+
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield each name that can't be sent, and why."""
         # A value of the environment need not be UTF-8.
@@ -66,6 +74,21 @@ class RunSecrets:
             yield "", f"there are {len(sizes)} secrets; the most is {MAX_ENTRIES}"
         if (total := sum(sizes.values())) > MAX_TOTAL:
             yield "", f"the secrets are {total:,} bytes in all; the most is {MAX_TOTAL:,}"
+
+
+def given_secrets(secrets: RunSecrets | None) -> RunSecrets:
+    """What a caller has passed as secrets.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if secrets is None:
+        return RunSecrets()
+    if not isinstance(secrets, RunSecrets):
+        raise TypeError(
+            f"secrets are RunSecrets, as read_secrets returns them, not a {type(secrets).__name__}"
+        )
+    return secrets
 
 
 def read_secrets(

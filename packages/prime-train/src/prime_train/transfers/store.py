@@ -191,9 +191,12 @@ class VolumeStore:
         return await self._call("ListObjectsV2", parameters, own="Prefix")
 
     def _object(self, found: Mapping[str, Any], page: Mapping[str, Any]) -> StoredObject:
+        size = found["Size"]
+        if size < 0:
+            raise APIResponseError("The store listed an object of less than no bytes.")
         return StoredObject(
             key=self._key(found["Key"], page),
-            size=found["Size"],
+            size=size,
             etag=found["ETag"].strip('"'),
             modified=found["LastModified"].astimezone(timezone.utc),
         )
