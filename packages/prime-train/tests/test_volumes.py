@@ -181,12 +181,15 @@ async def test_an_expand_whose_answer_is_lost_is_seen(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:
     await client.volumes.create("research", "1Gi")
-    platform.add_faults(FaultRule("expand_volume", nth=1, reset="after_commit"))
-    assert (await client.volumes.expand("research", "2Gi")).size == "2Gi"
+    lost = FaultRule("expand_volume", nth=1, reset="after_commit")
+    garbled = FaultRule("expand_volume", nth=1, garbage=True)
+    for size, fault in {"2Gi": lost, "3Gi": garbled}.items():
+        platform.add_faults(fault)
+        assert (await client.volumes.expand("research", size)).size == size
     platform.add_faults(FaultRule("expand_volume", nth=1, status=502))
     with pytest.raises(APIError):
-        await client.volumes.expand("research", "3Gi")
-    assert (await client.volumes.get_volume("research")).size == "2Gi"
+        await client.volumes.expand("research", "4Gi")
+    assert (await client.volumes.get_volume("research")).size == "3Gi"
 
 
 async def test_a_delete_whose_answer_is_lost_is_done(

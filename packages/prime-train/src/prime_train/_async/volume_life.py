@@ -12,6 +12,7 @@ from prime_core.arguments import check_seconds
 from prime_core.creation import create_unkeyed
 from prime_core.errors import (
     APIConnectionError,
+    APIResponseError,
     ConflictError,
     NotFoundError,
     ServerError,
@@ -217,7 +218,7 @@ class AsyncVolumeLife(AsyncResource):
                 return await self._transport.request(
                     EXPAND_VOLUME, Volume, path=path, body=body, team=team_id
                 )
-        except (APIConnectionError, ServerError):
+        except (APIConnectionError, APIResponseError, ServerError):
             # It may have been done: sent again, it would be refused for that.
             found = await self.get_volume(name, team_id=team_id)
             if not _has_size(found, wanted):
