@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prime_local.traces.errors import traces_error
 from prime_local.traces.schema import SCHEMA, TABLES, VERSION
@@ -38,9 +38,9 @@ class TracesStore:
         self._path = path
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="prime-local-traces-write")
         self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix="prime-local-traces-read")
-        self._writer: sqlite3.Connection | None = None
-        self._readers: list[sqlite3.Connection] = []
-        self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._writer: _Connection | None = None
+        self._readers: list[_Connection] = []
+        self._idle: queue.SimpleQueue[_Connection] = queue.SimpleQueue()
         self._closing = False
 
     async def open(self) -> None:
@@ -87,8 +87,9 @@ class TracesStore:
         with ThreadPoolExecutor(1) as waiting:
             ended = asyncio.wrap_future(waiting.submit(self._wait))
             while not ended.done():
-                # Again and again: an interrupt meets only a statement that runs just then.
+                # Again and again: the last statement that was let through may begin only now.
                 for connection in self._connections():
+                    connection.stopped = True
                     connection.interrupt()
                 await asyncio.wait({ended}, timeout=_INTERRUPT_SECONDS)
             for connection in self._connections():
@@ -96,7 +97,7 @@ class TracesStore:
         self._readers.clear()
         self._writer = None
 
-    def _connections(self) -> list[sqlite3.Connection]:
+    def _connections(self) -> list[_Connection]:
         return [*self._readers, *([self._writer] if self._writer is not None else [])]
 
     def _wait(self) -> None:
@@ -149,8 +150,7 @@ class TracesStore:
             result = work(connection)
             connection.execute("COMMIT")
         finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            connection.rollback()
         return result
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -160,15 +160,45 @@ class TracesStore:
             try:
                 return work(connection)
             finally:
-                connection.execute("ROLLBACK")
+                connection.rollback()
         finally:
             self._idle.put(connection)
 
 
-def _connect(uri: str) -> sqlite3.Connection:
+class _Connection(sqlite3.Connection):
+    """A connection that can be told from another thread to begin no more statements.
+
+    An interrupt meets only a statement that runs just then, which of short ones hardly any does.
+    """
+
+    stopped = False
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        self._check()
+        return super().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        self._check()
+        return super().executemany(*arguments)
+
+    def cursor(self, factory: Any = None) -> Any:
+        self._check()
+        return super().cursor(factory or sqlite3.Cursor)
+
+    def _check(self) -> None:
+        if self.stopped:
+            raise sqlite3.OperationalError("interrupted")
+
+
+def _connect(uri: str) -> _Connection:
     # Each connection serves one thread at a time; only `interrupt` comes from another.
     connection = sqlite3.connect(
-        uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        uri,
+        uri=True,
+        timeout=_WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
     )
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
@@ -189,7 +219,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
-def _close(connection: sqlite3.Connection) -> None:
+def _close(connection: _Connection) -> None:
+    connection.stopped = False
     # An interrupt that met nothing would meet the tidying up of the log.
     connection.execute("SELECT 1")
     connection.close()
