@@ -37,6 +37,7 @@ class EventStream(Generic[M]):
         complete: whether the stream may end without ``[DONE]``, asked when it does.
 
     Attributes:
+        stream: the answer.
         whole: whether the answer is one JSON object in place of a stream.
         open: whether more may come.
         ended: whether the end has come; False for a stream that was left or broke.
@@ -48,17 +49,19 @@ class EventStream(Generic[M]):
         "_events",
         "_model",
         "_parser",
+        "_pieces",
         "_received_all",
+        "_size",
         "_start",
-        "_stream",
         "_validator",
         "ended",
         "open",
+        "stream",
         "whole",
     )
 
     def __init__(self, stream: OpenStream, model: type[M], complete: Callable[[], bool]) -> None:
-        self._stream = stream
+        self.stream = stream
         self._model = model
         model.model_rebuild()  # it is built when first needed
         # What `model_validate_json` uses, which costs a fifth of the reading by itself.
@@ -67,6 +70,8 @@ class EventStream(Generic[M]):
         self._parser = EventParser()
         self._events: list[bytes] = []  # the next one last
         self._start: bytes | None = None
+        self._pieces: list[bytes] = []  # of an answer that is no stream, and their bytes
+        self._size = 0
         self._received_all = False
         self.open = True
         self.whole = stream.content_type == "application/json"
@@ -75,7 +80,7 @@ class EventStream(Generic[M]):
     @property
     def inference_id(self) -> str | None:
         """What the inference service calls this answer, for its support."""
-        return self._stream.inference_id
+        return self.stream.inference_id
 
     async def __anext__(self) -> M:
         """The next item.
@@ -88,7 +93,13 @@ class EventStream(Generic[M]):
             item = self.take()
             if item is not None:
                 return item
-            await self.receive()
+            if self.open:
+                try:
+                    piece = await self.stream.read()
+                except BaseException:  # a cancellation, too
+                    self.close()
+                    raise
+                self.feed(piece)
         self.check_ended()
         raise StopAsyncIteration
 
@@ -106,11 +117,11 @@ class EventStream(Generic[M]):
     def take(self) -> M | None:
         """The next item of those that have been received; None when there is none.
 
-        With `receive` it does what iterating does, for who reads more than a few and has no
-        time for an await an item.
+        It is no longer `open` if there will be none. With `feed` it does what iterating does, for
+        who reads many streams at once: each await within an await costs time an item.
 
         Raises:
-            APIError: the stream holds an error.
+            APIError: the stream holds an error, or was cut short.
         """
         while self._events:
             data = self._events.pop()
@@ -122,42 +133,46 @@ class EventStream(Generic[M]):
                 self.close()
             elif text:
                 return self._read(data)
-        return None
-
-    async def receive(self) -> None:
-        """Waits for more to arrive, or for the end: then it is no longer `open`.
-
-        Raises:
-            APIError: the stream broke, was cut short or stood still too long.
-        """
-        if not self.open:
-            return
-        if self._received_all:
+        if self._received_all and self.open:
             self.ended = self._complete()
             self.close()
             if not self.ended:
                 raise self._cut_short()
-            return
-        try:
-            if self.whole:
-                await self._receive_whole()
-                return
-            piece = await self._stream.__anext__()
-        except StopAsyncIteration:
+        return None
+
+    def feed(self, piece: bytes) -> None:
+        """Takes what was read of `stream`; nothing is its end.
+
+        Raises:
+            APIError: it is too large, or holds nothing.
+        """
+        if self.whole:
+            self._feed_whole(piece)
+        elif not piece:
             self._received_all = True
             self._add_last(self._parser.finish())
+        else:
+            try:
+                events = self._parser.feed(piece)
+            except APIError as error:
+                raise self._failed(error, ambiguous=True) from None
+            if self._start is None:
+                self._start = piece[:SHOWN]
+            events.reverse()
+            self._events = events + self._events if self._events else events
+
+    def _feed_whole(self, piece: bytes) -> None:
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_ANSWER:
+                raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
             return
-        except BaseException:  # a cancellation, too
-            self.close()
-            raise
-        try:
-            events = self._parser.feed(piece)
-        except APIError as error:
-            raise self._failed(error, ambiguous=True) from None
-        if self._start is None:
-            self._start = piece[:SHOWN]
-        events.reverse()
-        self._events = events + self._events if self._events else events
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        if not data.strip():
+            raise self._cut_short()
+        self._events = [DONE, data]
 
     def _add_last(self, data: bytes | None) -> None:
         """Takes an event that the input broke off in, if it is whole all the same."""
@@ -168,26 +183,13 @@ class EventStream(Generic[M]):
         """Ends it; the connection is closed at once, unless all has been received."""
         self.open = False
         self._events.clear()
-        self._stream.close()
-
-    async def _receive_whole(self) -> None:
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in self._stream:
-            pieces.append(piece)
-            size += len(piece)
-            if size > MAX_ANSWER:
-                raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
-        data = b"".join(pieces)
-        if not data.strip():
-            raise self._cut_short()
-        self._events = [DONE, data]
+        self.stream.close()
 
     def _cut_short(self) -> APIError:
-        kind = self._stream.content_type
+        kind = self.stream.content_type
         text = "The stream was cut short."
         if not self.whole and kind != "text/event-stream" and self._start:
-            start = json.dumps(self._stream.redacted(_text(self._start)))
+            start = json.dumps(self.stream.redacted(_text(self._start)))
             text = f"The answer is no stream of events but {kind}: {start}"
         return self._failed(APIResponseError(text), ambiguous=True)
 
@@ -195,7 +197,7 @@ class EventStream(Generic[M]):
         item: M
         if type(data) is ErrorData or (b'"error"' in data and holds_error(data)):
             where = "The answer holds" if self.whole else "The stream broke off with"
-            text = self._stream.redacted(_text(data))
+            text = self.stream.redacted(_text(data))
             raise self._failed(error_in_answer(text, f"{where} an error"))
         try:
             item = self._validator.validate_json(data)
@@ -209,7 +211,7 @@ class EventStream(Generic[M]):
             mended = repaired(self._model, text)
             if mended is not None:
                 return mended
-            start = json.dumps(self._stream.redacted(text[:SHOWN]))
+            start = json.dumps(self.stream.redacted(text[:SHOWN]))
             error = APIResponseError(f"The stream holds an event that can't be read: {start}")
         raise self._failed(error, ambiguous=True)
 
@@ -219,7 +221,7 @@ class EventStream(Generic[M]):
 
     def _failed(self, error: APIError, *, ambiguous: bool = False) -> APIError:
         self.close()
-        return self._stream.failed(error, ambiguous=ambiguous)
+        return self.stream.failed(error, ambiguous=ambiguous)
 
 
 def _text(data: bytes) -> str:

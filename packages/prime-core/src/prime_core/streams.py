@@ -89,17 +89,20 @@ class OpenStream:
             StreamStateError: it was closed, somebody else reads it just now, or it belongs to
                 another event loop.
         """
+        chunk = await self.read()
+        if chunk:
+            return chunk
+        raise StopAsyncIteration
+
+    async def read(self) -> bytes:
+        """As `__anext__`, but none at the end."""
         self._check_readable()
         self._reading = True
         try:
-            chunk = await self._content.readany()
+            return await self._content.readany()
         except Exception as error:
             closed = self._release is None
             failure = failure_of_transport(self._call, error, reading=True)
-        else:
-            if chunk:
-                return chunk
-            raise StopAsyncIteration
         finally:
             self._reading = False
         # Outside of the handler: the frames of the transport's exception hold the key.

@@ -50,17 +50,17 @@ class AsyncChatCompletionStream:
         await self.aclose()
 
     async def __aiter__(self) -> AsyncIterator[ChatCompletionChunk]:
-        events, add = self._events, self._assembler.add
+        events, add, stream = self._events, self._assembler.add, self._events.stream
         try:
             while events.open:
                 chunk = events.take()
-                if chunk is None:
-                    await events.receive()
-                    continue
-                if events.whole:
-                    chunk = self._from_whole(chunk)
-                add(chunk)
-                yield chunk
+                if chunk is not None:
+                    if events.whole:
+                        chunk = self._from_whole(chunk)
+                    add(chunk)
+                    yield chunk
+                elif events.open:
+                    events.feed(await stream.read())
             events.check_ended()
         except APIError as error:
             raise named(error) from error.__cause__
