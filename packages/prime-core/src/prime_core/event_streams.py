@@ -125,7 +125,7 @@ class EventStream(Generic[M]):
         """
         while self._events:
             data = self._events.pop()
-            if data.startswith(b"{"):
+            if data[:1] == b"{":
                 return self._read(data)
             text = data.strip()
             if text == DONE:
@@ -158,7 +158,8 @@ class EventStream(Generic[M]):
                 raise self._failed(error, ambiguous=True) from None
             if self._start is None:
                 self._start = piece[:SHOWN]
-            events.reverse()
+            if len(events) > 1:
+                events.reverse()
             self._events = events + self._events if self._events else events
 
     def _feed_whole(self, piece: bytes) -> None:

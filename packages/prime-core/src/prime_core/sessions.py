@@ -196,13 +196,15 @@ class _Protocol(ResponseHandler):
     """
 
     _silent_until = 0.0
+    _timer_limit: float | None = None  # what the timer was set for
 
     def _reschedule_timeout(self) -> None:
-        limit, timer = self._read_timeout, self._read_timeout_handle
+        limit = self._read_timeout
         if limit:
             self._silent_until = self._loop.time() + limit
-            if timer is not None and timer.when() <= self._silent_until:
+            if limit == self._timer_limit and self._read_timeout_handle is not None:
                 return
+            self._timer_limit = limit
         super()._reschedule_timeout()
 
     def _on_read_timeout(self) -> None:
