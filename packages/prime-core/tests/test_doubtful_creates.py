@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 import pytest
 from raw_server import Gate, RawServer, answer, reset
@@ -11,7 +12,7 @@ from transports import Connect
 from unkeyed_creates import Marked, Platform, owed
 
 from prime_core.creation import owe_later
-from prime_core.errors import APIConnectionError
+from prime_core.errors import APIConnectionError, ServerError
 from prime_core.reaper import reaper
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
@@ -27,15 +28,55 @@ async def test_a_503_of_a_gateway_that_had_passed_the_create_on_makes_no_second(
     assert (platform.made, marked.looks, marked.discarded) == (1, 1, [])
 
 
-@pytest.mark.parametrize("looks", [[[]], [APIConnectionError("no list")]])
 async def test_a_503_that_made_nothing_is_followed_by_another_attempt(
-    server: RawServer, connect: Connect, looks: list[list[str] | Exception]
+    server: RawServer, connect: Connect
 ) -> None:
     refused = answer(503, {}, Retry_After="0.01")
     platform, transport = Platform(server, refused), connect()
-    marked = Marked(transport, *looks)
+    marked = Marked(transport, [])
     assert (await marked.create()).id == "t2"
-    assert (platform.made, marked.looks) == (2, 1)
+    assert platform.made == 2
+    await transport.aclose()
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_it_is_not_sent_again_when_nobody_can_tell_whether_it_was_done(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server, answer(503, {}, Retry_After="0.01")), connect()
+    marked = Marked(transport, APIConnectionError("no list"))
+    with pytest.raises(ServerError, match="A thing is looked for"):
+        await marked.create()
+    assert platform.made == 1
+    await transport.aclose()
+
+
+async def test_a_503_is_remembered_over_a_rate_limit_and_a_refusal(
+    server: RawServer, connect: Connect
+) -> None:
+    steps = (answer(503, {}, Retry_After="0.01"), answer(429, {}, Retry_After="0.01"))
+    platform, transport = Platform(server, *steps), connect()
+    marked = Marked(transport, [], ["t1"])
+    assert (await marked.create()).id == "t1"
+    assert (platform.made, marked.looks) == (2, 2)
+    taken = answer(409, {"detail": "there is one"})
+    platform.first = [answer(503, {}, Retry_After="0.01"), taken]
+    marked.lists = [[], ["t3"]]
+    assert (await marked.create()).id == "t3"
+    await transport.aclose()
+
+
+async def test_what_a_gateway_has_made_late_is_discarded_beside_the_second(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server, answer(503, {}, Retry_After="0.01")), connect()
+    marked = Marked(transport, [], ["t2", "t1"])
+    assert (await marked.create()).id == "t2"
+    for _ in range(200):
+        if marked.discarded:
+            break
+        await asyncio.sleep(0.01)
+    assert (platform.made, marked.discarded) == (2, ["t1"])
 
 
 async def test_a_rate_limit_makes_nothing_and_is_not_looked_into(
@@ -90,7 +131,9 @@ async def test_a_create_that_is_cancelled_after_a_503_leaves_nothing(
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    began = time.monotonic()
     await reaper.drain(transport)
+    assert time.monotonic() - began < 0.3, "the wait is over with the call"
     assert (platform.made, marked.discarded, owed(transport)) == (1, ["t1"], [])
 
 
@@ -151,18 +194,32 @@ class TestWithoutAMark:
         held.open()
         await reaper.drain(unmarked.transport)
 
-    async def test_what_a_cancelled_create_left_is_discarded(
-        self, server: RawServer, connect: Connect
+    @pytest.mark.parametrize("another", [False, True])
+    async def test_what_a_cancelled_create_left_is_told_and_left(
+        self,
+        server: RawServer,
+        connect: Connect,
+        caplog: pytest.LogCaptureFixture,
+        another: bool,
     ) -> None:
-        unmarked = Marked(connect(), ["t1"])
-        await self.lost(server, unmarked, another=False)
-        assert unmarked.discarded == ["t1"]
-
-    async def test_what_another_create_has_made_since_is_not(
-        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        unmarked = Marked(connect(), ["t2"], ["t2"])
-        await self.lost(server, unmarked, another=True)
+        unmarked = Marked(connect(), ["t1"], ["t1"])
+        await self.lost(server, unmarked, another=another)
         assert unmarked.discarded == []
         (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
         assert "A thing, if it was made, could not be undone" in record.message
+        assert "Whether it was made is not known" in record.message
+
+    async def test_what_was_found_after_a_503_is_left_when_the_caller_is_cancelled(
+        self, server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        unmarked = Marked(connect(), ["t1"])
+        Platform(server, answer(503, {}, Retry_After="0.01"))
+        call = unmarked.create(marked=False)
+        for _ in range(500):
+            if unmarked.looks:
+                break
+            await asyncio.sleep(0.001)
+        call.cancel()
+        await asyncio.wait([call])
+        await reaper.drain(unmarked.transport)
+        assert unmarked.discarded == []

@@ -145,13 +145,11 @@ async def test_a_resume_without_an_answer_is_found_and_not_sent_again(
     assert platform.ledger()["requests"]["resume_training_run"] == 1
 
 
-@pytest.mark.parametrize("answer", ["late", "lost"])
 async def test_a_cancelled_resume_is_deleted_and_nothing_else(
-    platform: LocalPlatform, client: AsyncTrainClient, answer: str
+    platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:
     run_id = await paused(platform, client)
-    reset: Any = "after_commit" if answer == "lost" else None
-    platform.add_faults(FaultRule("resume_training_run", nth=1, delay_after=0.3, reset=reset))
+    platform.add_faults(FaultRule("resume_training_run", nth=1, delay_after=0.3))
     resume = asyncio.ensure_future(client.runs.resume(run_id))
     await until(platform, lambda ledger: ledger["runs"]["created"] == 2)
     resume.cancel()
@@ -208,6 +206,29 @@ async def test_a_volume_that_was_made_for_a_refused_run_is_deleted(
             await client.runs.create(CONFIG, volume="research", gpu_type="A100_80GB")
     await until(platform, lambda ledger: ledger["training_volumes"]["live"] == 0)
     assert platform.ledger()["training_volumes"]["created"] == 1
+
+
+async def test_a_second_try_has_a_volume_of_its_own(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    """Not the one of the first try, which is being deleted."""
+    platform.add_faults(FaultRule("create_training_run", nth=1, status=400))
+    platform.add_faults(FaultRule("delete_volume", nth=[1, 2], status=500))
+    with pytest.raises(BadRequestError, match="volume 'research', made for it, is deleted"):
+        await client.runs.create(CONFIG, volume="research")
+    made = await client.runs.create(CONFIG, volume="research")
+    assert made.volume_created == "5Ti"
+    await client.runs.stop(made.run_id, wait=True)
+    counts = platform.ledger()["training_volumes"]
+    assert (counts["created"], counts["deleted"], counts["live"]) == (2, 1, 1)
+
+
+async def test_a_volume_that_somebody_makes_in_between_is_used(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    await client.volumes.create("research", "10Gi")
+    platform.add_faults(FaultRule("list_volumes", nth=1, status=200, body='{"volumes":[]}'))
+    assert (await client.runs.create(CONFIG, volume="research")).volume_created is None
 
 
 async def test_a_volume_whose_answer_was_lost_outlives_a_refused_run(

@@ -160,6 +160,52 @@ async def test_a_cancelled_create_leaves_nothing(
     assert (counts["created"], counts["deleted"]) == (1, 1)
 
 
+async def test_a_volume_of_another_program_outlives_a_cancelled_create_of_its_name(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    fault = FaultRule("create_volume", nth=1, delay_before=0.3, reset="before_commit")
+    platform.add_faults(fault)
+    creating = asyncio.create_task(client.volumes.create("research", "1Gi"))
+    await until(lambda: platform.ledger()["requests"].get("create_volume") == 1)
+    creating.cancel()
+    await asyncio.wait([creating])
+    async with AsyncTrainClient() as another:
+        await another.volumes.create("research", "1Gi")
+    await client.aclose()
+    assert live(platform) == 1
+
+
+@pytest.mark.parametrize("fault", [{"reset": "after_commit"}, {"status": 500}, {"status": 429}])
+async def test_a_volume_that_is_made_anew_is_not_taken_for_the_unwanted_one(
+    platform: LocalPlatform, client: AsyncTrainClient, fault: dict[str, Any]
+) -> None:
+    platform.add_faults(FaultRule("create_volume", nth=1, delay_after=0.3))
+    platform.add_faults(FaultRule("delete_volume", nth=1, delay_after=0.3, **fault))
+    creating = asyncio.create_task(client.volumes.create("research", "1Gi"))
+    await until(lambda: live(platform) == 1)
+    creating.cancel()
+    await asyncio.wait([creating])
+    await until(lambda: platform.ledger()["requests"].get("delete_volume") == 1)
+    async with AsyncTrainClient() as another:
+        if live(platform):
+            await another.volumes.delete("research")
+        await another.volumes.create("research", "1Gi")
+    await client.aclose()
+    assert platform.ledger()["training_volumes"]["live"] == 1
+
+
+async def test_a_create_waits_while_a_cancelled_one_of_its_name_is_undone(
+    platform: LocalPlatform, client: AsyncTrainClient
+) -> None:
+    platform.add_faults(FaultRule("create_volume", nth=1, delay_after=0.5))
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(client.volumes.create("research", "1Gi"), 0.2)
+    await client.volumes.create("research", "1Gi")
+    await client.aclose()
+    counts = platform.ledger()["training_volumes"]
+    assert (counts["created"], counts["deleted"], counts["live"]) == (2, 1, 1)
+
+
 async def test_a_create_that_is_not_wanted_stops_its_warm_session(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:

@@ -7,13 +7,14 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import aiohttp
 
 from prime_core.calls import Call
 from prime_core.deadlines import move_deadline, timeout_at
-from prime_core.errors import APIResponseError
+from prime_core.errors import APIError, APIResponseError
 from prime_core.failures import (
     closed_failure,
     down_failure,
@@ -57,8 +58,13 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
         return call.last or queue_failure(call)
     if call.attempts == 0:
         call.start(loop.time())
-    elif call.recover is not None and (made := await call.recover()) is not None:
-        return made
+    elif call.recover is not None and call.last is not None:
+        try:
+            made = await call.recover()
+        except APIError:
+            return replace(call.last, outcome=Outcome.FINAL)
+        if made is not None:
+            return made
     pool = state.control if operation.pool == "control" else state.stream
     refusal = await _acquire(call, state, pool, loop)
     if refusal is not None:
@@ -70,11 +76,14 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     before = call.unresolved
     call.attempts += 1
     call.unresolved = True  # until something better is known, whatever interrupts us
+    call.in_flight = True
     try:
         result = await _exchange(call, state, pool.release, loop)
     except BaseException:
         pool.release()
         raise
+    finally:
+        call.in_flight = False
     if not isinstance(result, OpenStream):
         pool.release()
     health = state.host(call.target.origin)
@@ -84,7 +93,8 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
             call.ambiguous += 1
         elif result.outcome is Outcome.FINAL and result.error.status_code is not None:
             settled = operation.safety == "safe" or is_refusal(result.error.status_code)
-            call.unresolved = not settled
+            # A refusal may be one for what an attempt before has made.
+            call.unresolved = not settled or (before and call.recover is not None)
         else:
             # What a gateway says in place of a create that it has passed on settles nothing.
             doubtful = call.recover is not None and result.error.status_code == 503

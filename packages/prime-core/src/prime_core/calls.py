@@ -84,7 +84,8 @@ class Call(Generic[T]):
         idle: seconds without progress after which a transfer is given up.
         max_attempts: most attempts, over the usual ones; waits that are asked for don't count.
         patient: whether it waits when it is refused because of a rate limit.
-        recover: looks before each further attempt for what the ones before have made all the same.
+        recover: looks before each further attempt for what the ones before have made all the
+            same. It is not sent again when that can't be told, which an APIError says.
         inference_id: what the last answer was called by the service that made it.
         answer_size: of a transfer, the bytes of the answer's body, where the answer says so.
         answer_headers: of a transfer, the answer's headers.
@@ -116,6 +117,7 @@ class Call(Generic[T]):
     attempts: int = 0
     throttled: float = 0.0  # seconds waited because the platform asked to
     ambiguous: int = 0  # attempts that may have been processed without an answer
+    in_flight: bool = False  # whether an attempt is on the wire
     unresolved: bool = False  # whether the platform may have acted without our knowing
     last: Failure | None = None
 

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import secrets
 import time
-import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -38,9 +37,6 @@ LATE_PAUSE = 2.0
 WAITED_PATIENCE = 3.0
 
 logger = logging.getLogger("prime_core")
-
-# The newest create of each description, while it is under way or owed.
-_latest: weakref.WeakValueDictionary[str, _Sending[Any]] = weakref.WeakValueDictionary()
 
 
 async def create_once(
@@ -103,8 +99,14 @@ async def create_once(
 
 def _named(description: str, made: BaseModel) -> str:
     """What the log calls something whose making is known: what was asked for, and its id."""
-    made_id = getattr(made, "id", None)
+    made_id = _id_of(made)
     return description if made_id is None else f"{description} (id {made_id})"
+
+
+def _id_of(made: BaseModel) -> str | None:
+    """What tells one thing from others of its kind, where that has a usual name."""
+    made_id: str | None = getattr(made, "id", None) or getattr(made, "run_id", None)
+    return made_id
 
 
 async def create_unkeyed(
@@ -130,9 +132,9 @@ async def create_unkeyed(
 
     After a failure that leaves the outcome open, what was made is looked for with ``find``. What
     is found in a few seconds is the result. Else the failure is raised, and the reaper goes on
-    looking for `LATE_PATIENCE` seconds, to discard what appears. Without ``find`` such a failure
-    is the caller's to look into; so it is without a mark, where what appears later may be what
-    somebody has made since, such as the caller himself.
+    looking for `LATE_PATIENCE` seconds, to discard what appears. So it does when a gateway had
+    answered for an attempt before the one that succeeded. Without ``find`` such a failure is the
+    caller's to look into; so it is without a mark, where what is found may be somebody else's.
 
     Args:
         transport: the client's.
@@ -150,9 +152,8 @@ async def create_unkeyed(
         timeout: seconds for the request, over the client's.
         marked: whether what ``find`` lists has a mark that only this create can have made. Without,
             as of a volume that its name alone tells, it lists what was not there before. That is
-            discarded for a caller who is cancelled, and for nobody else: when the answer is found
-            to be lost, and only if no other such create has begun in this process. What was found
-            for a caller is left alone by the obligation, too.
+            never discarded, whoever is cancelled: another program may have made it meanwhile. The
+            log says then that it may be there.
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
@@ -180,6 +181,8 @@ async def create_unkeyed(
         raise
     owed.description = _named(description, made)
     owed.undo = _leave if sending.guessed else partial(discard, made)
+    if sending.doubted:
+        sending.hunt_others(made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
@@ -217,6 +220,7 @@ class _Sending(Generic[M]):
     Attributes:
         answer: what it made, or its failure.
         guessed: whether the result was found without a mark.
+        doubted: whether it was sent more than once, since nothing was found the first time.
     """
 
     def __init__(
@@ -231,12 +235,12 @@ class _Sending(Generic[M]):
     ) -> None:
         self._call = call
         self._marked = marked
-        _latest[description] = self
         self._description = description
         self._discard = discard
         self._find = find
         self._task: asyncio.Task[Any] | None = None
         self.guessed = False
+        self.doubted = False
         call.recover = self._recover
         self.answer = loop_thread().submit(self._send(transport))
 
@@ -245,15 +249,15 @@ class _Sending(Generic[M]):
         return await transport.perform(self._call)
 
     async def _recover(self) -> M | None:
-        """What an attempt has made that was answered as if it had not."""
-        last = self._call.last
-        # Of the refusals only a 503 may be the word of a gateway that has passed the create on.
-        if self._find is None or last is None or last.error.status_code != 503:
+        """What an attempt has made that was answered as if it had not.
+
+        Of the refusals only a 503 may be the word of a gateway that has passed the create on.
+        """
+        if self._find is None or not self._call.unresolved:
             return None
-        try:
-            return await self._look(self._find)
-        except APIError:
-            return None
+        found = await self._look(self._find)
+        self.doubted = found is None
+        return found
 
     async def result(self) -> M:
         """What was made: as the answer says, or as it is found when that is lost."""
@@ -280,51 +284,57 @@ class _Sending(Generic[M]):
 
     async def undo(self, owed: Obligation) -> None:
         """Waits for the answer and discards what it names; runs on the loop thread."""
-        if self._task is not None and not self._call.unresolved:
+        if self._task is not None and not self._call.in_flight:
             # It waits for its turn, and need not be sent; nothing happens when it is done.
             self._task.cancel()
         try:
             made = await across(self.answer)
-        except concurrent.futures.CancelledError:
-            return
-        except APIError as error:
+        except (concurrent.futures.CancelledError, APIError) as error:
             if not self._call.unresolved:
                 return
-            if self._find is not None and self._marked:
-                await self._discard_late(owed, self._find)
-            elif self._find is None or not await self._discard_unmarked(self._find):
-                raise PrimeError(f"Whether it was made is not known: {error}") from error
+            if self._find is None or not self._marked:
+                known = self._call.last.error if self._call.last is not None else error
+                raise PrimeError(f"Whether it was made is not known: {known}") from error
+            await self._discard_late(owed, self._find)
             return
         owed.description = _named(self._description, made)
+        if self.guessed:
+            await _leave()
         await self._discard(made)
+        if self.doubted:
+            self.hunt_others(made)
 
-    async def _discard_unmarked(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> bool:
-        """Discards what is there now, if it can't be another create's; tells whether it was."""
-        found = await self._look(find)
-        # Also one that began while this was looked for.
-        if found is None or _latest.get(self._description) is not self:
-            return False
-        await self._discard(found)
-        return True
+    def hunt_others(self, made: M) -> None:
+        """Has the reaper look for what an earlier attempt makes late, and discard it."""
+        kept = _id_of(made)
+        if self._find is None or not self._marked or kept is None or reaper.exiting:
+            return
+        later = reaper.owe(None, f"Another of {self._description}, if it was made,", _nothing)
+        later.undo = partial(self._discard_late, later, self._find, kept=kept)
+        later.call_in()
 
     async def _discard_late(
         self,
         owed: Obligation,
         find: Callable[[], Coroutine[Any, Any, Sequence[M]]],
         began: float | None = None,
+        *,
+        kept: str | None = None,
     ) -> None:
-        """Looks for what an unanswered create may have made, and discards it.
+        """Looks for what a create may have made, beside what is kept of it, and discards it.
 
         The client's end waits for the first seconds of that. Then it goes on as an obligation
         that is nobody's, which the program's end cuts short.
         """
         began = time.monotonic() if began is None else began
+        pause = LATE_PAUSE
         failure: APIError | None = None
         while True:
             try:
-                found, failure = await find(), None
+                listed, failure = await find(), None
+                found = [each for each in listed if kept is None or _id_of(each) != kept]
             except APIError as error:
-                found, failure = (), error
+                found, failure = [], error
             if found:
                 owed.description = _named(self._description, found[0])
                 await self._discard_all(found)
@@ -334,10 +344,12 @@ class _Sending(Generic[M]):
             left = began + patience - time.monotonic()
             if left <= 0:
                 break
-            await asyncio.sleep(min(LATE_PAUSE, left))
+            await asyncio.sleep(min(pause, left))
+            if kept is not None:  # hardly ever is there anything
+                pause *= 2
         if patience < LATE_PATIENCE and not reaper.exiting:
             later = reaper.owe(None, owed.description, _nothing)
-            later.undo = partial(self._discard_late, later, find, began)
+            later.undo = partial(self._discard_late, later, find, began, kept=kept)
             later.call_in()
         elif failure is not None:
             raise PrimeError(f"Whether it was made is not known: {failure}") from failure

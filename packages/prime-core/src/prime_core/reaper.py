@@ -32,7 +32,7 @@ from prime_core.per_loop import dispose_all
 from prime_core.sync import across, catch_up, loop_thread
 from prime_core.termination import ignore_termination
 
-__all__ = ["Obligation", "Reaper", "finish_with_child", "reaper"]
+__all__ = ["Obligation", "Reaper", "Undo", "finish_with_child", "reaper"]
 
 logger = logging.getLogger("prime_core")
 
@@ -155,11 +155,23 @@ class Reaper:
         finally:
             self._settle(obligation)
 
-    async def drain(self, owner: object, patience: float = EXIT_PATIENCE) -> None:
-        """Waits for the clean-up that has started for an owner, on the caller's loop."""
+    async def drain(
+        self, owner: object, patience: float = EXIT_PATIENCE, *, about: str = ""
+    ) -> None:
+        """Waits for the clean-up that has started for an owner, on the caller's loop.
+
+        Args:
+            owner: whose.
+            patience: seconds.
+            about: how the descriptions begin of what is waited for.
+        """
         # A copy, since the loop thread takes out what is done meanwhile.
         owed = list(self._owed.items())
-        started = [future for obligation, future in owed if obligation.owner is owner and future]
+        started = [
+            future
+            for obligation, future in owed
+            if obligation.owner is owner and future and obligation.description.startswith(about)
+        ]
         if started:
             waits = [asyncio.ensure_future(_outlast(future)) for future in started]
             try:

@@ -66,8 +66,8 @@ class AsyncBucketTransfers(AsyncResource):
         """Asks for a copy of what is in a folder; `wait` waits for its end.
 
         It is sent once. When its answer is lost, the copy is found as the only new one of its
-        kind. When the caller is cancelled meanwhile, or the program ends, it is cancelled; files
-        that were copied by then stay.
+        kind. When the caller is cancelled meanwhile, or the program ends, it is cancelled, unless
+        its answer is lost: then the log says that it may go on. Files that were copied stay.
 
         Args:
             volume: name of the volume.

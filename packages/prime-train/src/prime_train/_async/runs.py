@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from prime_core.arguments import build, check_id
 from prime_core.creation import create_unkeyed, owe_later
 from prime_core.errors import APIError, APITimeoutError, ForbiddenError, NotFoundError, ServerError
+from prime_core.failures import advise
 from prime_core.handover import when_received
 from prime_core.marks import carries, described, marked, new_mark
 from prime_core.models import encode_request
+from prime_core.reaper import Obligation, Undo
+from prime_core.sync import across
 from prime_train._async.run_life import PAGE, AsyncRunLife
 from prime_train._async.volumes import AsyncVolumes
 from prime_train.configs.loading import MAX_GPUS, Mode, TrainConfig
 from prime_train.configs.payload import build_request
 from prime_train.configs.secrets import RunSecrets, given_secrets
 from prime_train.configs.sizes import DEFAULT_VOLUME_SIZE, check_volume_size
+from prime_train.errors import VolumeExistsError
 from prime_train.models.dispatch import CreateRunRequest
 from prime_train.models.run_dispatch import DispatchedRun, PrepareBody, PreparedRun, ResumeBody
 from prime_train.models.runs import Run, RunKind
@@ -174,7 +180,8 @@ class AsyncRuns(AsyncRunLife):
 
         It is sent once. When the answer is lost, the new run is found as the only one of the
         paused run's name, volume and owner that came since: a volume has one run at a time. When
-        the caller is cancelled meanwhile, or the program ends, that run is deleted.
+        the caller is cancelled meanwhile, or the program ends, the run that its answer names is
+        deleted; without an answer the log says that there may be one.
 
         Follows the documented page "hosted-training/pause-resume".
 
@@ -239,20 +246,36 @@ class AsyncRuns(AsyncRunLife):
     async def _dispatch_on(self, name: str, size: str, request: CreateRunRequest) -> DispatchedRun:
         """Dispatches a run on a volume, which is made if there is none of the name."""
         volumes, team = AsyncVolumes(self._client), request.team_id
+        await volumes._undone(name)
         if name in [volume.name for volume in await volumes.list(team_id=team)]:
             return await self._dispatch(request)
         owed = owe_later(self._transport, f"Volume {name!r}, made for a run,")
         try:
             await volumes._create(name, size, team_id=team, obligation=owed)
-            await volumes.wait_until_ready(name, team_id=team)
-            made = await self._dispatch(request)
+        except VolumeExistsError:  # somebody has made it since
+            owed.settle()
+            return await self._dispatch(request)
         except BaseException:
             owed.call_in()
             raise
-        when_received(owed.settle, owed.call_in)
+        running = owe_later(self._transport, f"A run on volume {name!r}")
+        owed.undo = partial(_undo_both, running, owed.undo)
+        try:
+            await volumes.wait_until_ready(name, team_id=team)
+            made = await self._dispatch(request, running)
+        except BaseException as error:
+            owed.call_in()
+            if isinstance(error, APIError):
+                fate = "is deleted, unless the log says that it stays"
+                advise(error, f"volume {name!r}, made for it, {fate}")
+            raise
+        for each in (owed, running):
+            when_received(each.settle, each.call_in)
         return made.model_copy(update={"volume_created": size})
 
-    async def _dispatch(self, request: CreateRunRequest) -> DispatchedRun:
+    async def _dispatch(
+        self, request: CreateRunRequest, obligation: Obligation | None = None
+    ) -> DispatchedRun:
         mark = new_mark()
         named = request.model_copy(update={"name": marked(request.name, mark, "run")})
 
@@ -270,6 +293,7 @@ class AsyncRuns(AsyncRunLife):
                 description=described(request.name, mark, "run"),
                 discard=self._discard,
                 find=find,
+                obligation=obligation,
                 timeout=CREATE_TIMEOUT,
             )
 
@@ -303,6 +327,13 @@ class AsyncRuns(AsyncRunLife):
             return
         except ForbiddenError:  # older platforms leave that route to admins
             await self._transport.request(DELETE_RUN, path=path)
+
+
+async def _undo_both(running: Obligation, undo: Undo) -> None:
+    """Undoes a run, which keeps its volume from being deleted, and then what made the volume."""
+    with contextlib.suppress(Exception):  # logged by the reaper
+        await across(running.call_in())
+    await undo()
 
 
 def _request(

@@ -10,6 +10,7 @@ from prime_core._async.api_client import AsyncAPIClient
 from prime_core._async.resource import AsyncResource
 from prime_core.arguments import check_seconds
 from prime_core.creation import create_unkeyed
+from prime_core.decoding import read_object
 from prime_core.errors import (
     APIConnectionError,
     APIResponseError,
@@ -20,7 +21,7 @@ from prime_core.errors import (
 from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
-from prime_core.reaper import Obligation
+from prime_core.reaper import Obligation, reaper
 from prime_train.configs.sizes import check_volume_name, check_volume_size
 from prime_train.errors import VolumeExistsError
 from prime_train.hosted_waiting import is_transient
@@ -73,7 +74,8 @@ class AsyncVolumeLife(AsyncResource):
         `prime_train.volume_price` tells how much. It can be used at once, and it can grow but
         not shrink. The create is sent once. When its answer is lost, the volume is looked for by
         its name, which was free before; an error says that it may be there. When the caller is
-        cancelled meanwhile, or the program ends, it is deleted again.
+        cancelled meanwhile, or the program ends, it is deleted again, if its answer comes and
+        nobody uses it by then; else the log says that it may be there.
 
         Args:
             name: 1 to 40 of a-z, 0-9 and inner hyphens; no other volume of the team has it.
@@ -102,12 +104,13 @@ class AsyncVolumeLife(AsyncResource):
         """Makes a volume for a caller, or for an obligation that answers for it after this."""
         gib = check_volume_size(size)
         body = CreateVolumeBody(name=check_volume_name(name), size=size, warm=bool(warm))
+        await self._undone(name)
         before = await self.list(team_id=team_id)
         if any(volume.name == name for volume in before):
             raise VolumeExistsError(f"There is a volume called {name!r}", operation="create_volume")
 
         async def find() -> Sequence[Volume]:
-            # It was not there before, and nobody else can have taken the name since but a teammate.
+            # By now a teammate, or another program, may have taken the name.
             found = await self.list(team_id=team_id)
             return [each for each in found if each.name == name and _has_size(each, gib)]
 
@@ -119,30 +122,53 @@ class AsyncVolumeLife(AsyncResource):
                 body=encode_request(body),
                 team=team_id,
                 description=f"Volume {name!r}",
-                discard=lambda volume: self._discard(volume.name, team_id),
+                discard=lambda volume: self._discard(volume, team_id, warm=warm),
                 find=find,
                 marked=False,
                 obligation=obligation,
             )
 
-    async def _discard(self, name: str, team_id: str | None) -> None:
-        """Deletes a new volume, and its warm session before; the reaper bounds that in time."""
+    async def _undone(self, name: str) -> None:
+        """Waits while an earlier create of the name, which was cancelled, is being undone."""
+        await reaper.drain(self._transport, about=f"Volume {name!r}")
+
+    async def _discard(self, made: Volume, team_id: str | None, *, warm: bool) -> None:
+        """Deletes a new volume, unless it is gone or in use; the reaper bounds that in time.
+
+        Another of the name is left alone: each deletion is sent once, right after a look.
+
+        Raises:
+            VolumeBusyError: it is in use by now, and not by a warm session alone.
+        """
+        path = {"name": made.name}
         while True:
+            found = [each for each in await self.list(team_id=team_id) if each.name == made.name]
+            if not found or found[0].created_at != made.created_at:
+                return
+            call = self._transport.prepare(DELETE_VOLUME, read_object, path, team=team_id)
+            call.max_attempts = 1
             try:
-                await self.delete(name, team_id=team_id)
+                with typed_refusals():
+                    await self._transport.perform(call)
                 return
             except NotFoundError:
                 return
             except ConflictError:
-                path = {"name": name}
-                found = await self._transport.request(
-                    LIST_VOLUME_SESSIONS, VolumeSessionList, path=path, team=team_id
+                if not warm:
+                    raise
+            await self._stop_warm_sessions(made.name, team_id)
+            await asyncio.sleep(UNUSED_PAUSE)
+
+    async def _stop_warm_sessions(self, name: str, team_id: str | None) -> None:
+        path = {"name": name}
+        listed = await self._transport.request(
+            LIST_VOLUME_SESSIONS, VolumeSessionList, path=path, team=team_id
+        )
+        for session in listed.sessions:
+            if session.read_only:
+                await self._transport.request(
+                    STOP_VOLUME_SESSION, path={**path, "session_id": session.id}, team=team_id
                 )
-                for session in found.sessions:
-                    await self._transport.request(
-                        STOP_VOLUME_SESSION, path={**path, "session_id": session.id}, team=team_id
-                    )
-                await asyncio.sleep(UNUSED_PAUSE)
 
     async def list(self, *, team_id: str | None = None) -> builtins.list[Volume]:
         """Lists the volumes of a team or of the caller.
@@ -265,5 +291,8 @@ class AsyncVolumeLife(AsyncResource):
 
 
 def _has_size(volume: Volume, gib: int) -> bool:
-    """Whether a volume has this size, however the platform writes it."""
-    return volume.size is not None and check_volume_size(volume.size) == gib
+    """Whether a volume has this size, in either unit."""
+    try:
+        return volume.size is not None and check_volume_size(volume.size) == gib
+    except ValueError:  # as no platform of today writes it
+        return False

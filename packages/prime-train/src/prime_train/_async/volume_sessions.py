@@ -69,7 +69,8 @@ class AsyncVolumeSessions(AsyncResource):
         """Starts a session, which copies the volume before it can be used; `open` stops it, too.
 
         It stops by itself after 30 minutes without a connection, and after 24 hours. When the
-        caller is cancelled meanwhile, or the program ends, it is stopped.
+        caller is cancelled meanwhile, or the program ends, it is stopped, unless its answer is
+        lost: then the log says that it may be there.
 
         Args:
             volume: name of the volume.
@@ -106,7 +107,7 @@ class AsyncVolumeSessions(AsyncResource):
             return [each for each in fitting if each.id not in before]
 
         async def discard(session: VolumeSession) -> None:
-            if session.id not in before:
+            if session.id not in before and session.read_only == read_only:
                 await self._discard(volume, session.id, team_id)
 
         with typed_refusals():
@@ -119,7 +120,8 @@ class AsyncVolumeSessions(AsyncResource):
                 team=team_id,
                 description=f"Session on volume {volume!r}",
                 discard=discard,
-                find=find,
+                # What is found may be another program's, which no block may end.
+                find=find if obligation is None else None,
                 marked=False,
                 obligation=obligation,
             )

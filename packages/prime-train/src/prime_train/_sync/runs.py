@@ -140,7 +140,8 @@ class Runs(RunLife):
 
         It is sent once. When the answer is lost, the new run is found as the only one of the
         paused run's name, volume and owner that came since: a volume has one run at a time. When
-        the caller is cancelled meanwhile, or the program ends, that run is deleted.
+        the caller is cancelled meanwhile, or the program ends, the run that its answer names is
+        deleted; without an answer the log says that there may be one.
 
         Follows the documented page "hosted-training/pause-resume".
 

@@ -35,7 +35,8 @@ class VolumeLife(Resource):
         `prime_train.volume_price` tells how much. It can be used at once, and it can grow but
         not shrink. The create is sent once. When its answer is lost, the volume is looked for by
         its name, which was free before; an error says that it may be there. When the caller is
-        cancelled meanwhile, or the program ends, it is deleted again.
+        cancelled meanwhile, or the program ends, it is deleted again, if its answer comes and
+        nobody uses it by then; else the log says that it may be there.
 
         Args:
             name: 1 to 40 of a-z, 0-9 and inner hyphens; no other volume of the team has it.

@@ -44,7 +44,8 @@ class VolumeSessions(Resource):
         """Starts a session, which copies the volume before it can be used; `open` stops it, too.
 
         It stops by itself after 30 minutes without a connection, and after 24 hours. When the
-        caller is cancelled meanwhile, or the program ends, it is stopped.
+        caller is cancelled meanwhile, or the program ends, it is stopped, unless its answer is
+        lost: then the log says that it may be there.
 
         Args:
             volume: name of the volume.
