@@ -144,6 +144,8 @@ class AsyncVolumeSessions(AsyncResource):
 
         ``async with client.volumes.sessions.open("research") as session:`` waits until it can be
         connected to, as ``session.ssh_connection`` says.
+        When the answer to its create is lost, the error says that it may be there, as `list`
+        shows; no session of another program is taken for it.
 
         Args:
             volume: name of the volume.
