@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 
@@ -81,6 +82,21 @@ async def test_a_create_that_only_waits_is_not_sent_any_more(
     await reaper.drain(transport)
     assert (platform.made, platform.deleted) == (1, [])
     assert owed(transport) == []
+
+
+async def test_a_client_that_is_closed_in_the_middle_of_a_create_leaves_no_connection(
+    server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = Gate()
+    Platform(server, held.before(answer(200, {"id": "t1"})))
+    transport = connect()
+    call = create(transport)
+    await server.arrived(1)
+    await transport.aclose()
+    held.open()
+    assert (await call).id == "t1"
+    gc.collect()
+    assert caplog.records == []
 
 
 async def test_a_lost_answer_is_the_callers_to_look_into(

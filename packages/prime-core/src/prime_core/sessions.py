@@ -171,6 +171,7 @@ def _dispose(loop: asyncio.AbstractEventLoop, state: LoopState) -> None:
 
 def _close_idle(connector: aiohttp.BaseConnector) -> None:
     _open.discard(connector)
+    connector._force_close = True  # what is in flight is not kept afterwards
     connections = [protocol for pool in connector._conns.values() for protocol, _ in pool]
     connector._conns.clear()
     for protocol in connections:
