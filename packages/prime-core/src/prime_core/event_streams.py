@@ -38,6 +38,7 @@ class EventStream(Generic[M]):
 
     Attributes:
         stream: the answer.
+        received: events that have not been taken, the next one last.
         whole: whether the answer is one JSON object in place of a stream.
         open: whether more may come.
         ended: whether the end has come; False for a stream that was left or broke.
@@ -46,7 +47,6 @@ class EventStream(Generic[M]):
     # Thousands of streams are read in turn, so that what one needs is rarely in a cache.
     __slots__ = (
         "_complete",
-        "_events",
         "_model",
         "_parser",
         "_pieces",
@@ -56,6 +56,7 @@ class EventStream(Generic[M]):
         "_validator",
         "ended",
         "open",
+        "received",
         "stream",
         "whole",
     )
@@ -68,7 +69,7 @@ class EventStream(Generic[M]):
         self._validator = model.__pydantic_validator__
         self._complete = complete
         self._parser = EventParser()
-        self._events: list[bytes] = []  # the next one last
+        self.received: list[bytes] = []
         self._start: bytes | None = None
         self._pieces: list[bytes] = []  # of an answer that is no stream, and their bytes
         self._size = 0
@@ -90,16 +91,16 @@ class EventStream(Generic[M]):
             StreamStateError: it was closed, left or broke before.
         """
         while self.open:
-            item = self.take()
-            if item is not None:
-                return item
-            if self.open:
+            if not self.received:
                 try:
                     piece = await self.stream.read()
                 except BaseException:  # a cancellation, too
                     self.close()
                     raise
                 self.feed(piece)
+            item = self.take()
+            if item is not None:
+                return item
         self.check_ended()
         raise StopAsyncIteration
 
@@ -117,14 +118,15 @@ class EventStream(Generic[M]):
     def take(self) -> M | None:
         """The next item of those that have been received; None when there is none.
 
-        It is no longer `open` if there will be none. With `feed` it does what iterating does, for
-        who reads many streams at once: each await within an await costs time an item.
+        It is no longer `open` if there will be none. With `feed`, when nothing is left of what was
+        received, it does what iterating does, for who reads many streams at once: each await within
+        an await costs time an item.
 
         Raises:
             APIError: the stream holds an error, or was cut short.
         """
-        while self._events:
-            data = self._events.pop()
+        while self.received:
+            data = self.received.pop()
             if data[:1] == b"{":
                 return self._read(data)
             text = data.strip()
@@ -160,7 +162,7 @@ class EventStream(Generic[M]):
                 self._start = piece[:SHOWN]
             if len(events) > 1:
                 events.reverse()
-            self._events = events + self._events if self._events else events
+            self.received = events + self.received if self.received else events
 
     def _feed_whole(self, piece: bytes) -> None:
         if piece:
@@ -173,17 +175,17 @@ class EventStream(Generic[M]):
         self._pieces.clear()
         if not data.strip():
             raise self._cut_short()
-        self._events = [DONE, data]
+        self.received = [DONE, data]
 
     def _add_last(self, data: bytes | None) -> None:
         """Takes an event that the input broke off in, if it is whole all the same."""
         if data is not None and (data.strip() == DONE or _is_json(data)):
-            self._events.insert(0, data)
+            self.received.insert(0, data)
 
     def close(self) -> None:
         """Ends it; the connection is closed at once, unless all has been received."""
         self.open = False
-        self._events.clear()
+        self.received.clear()
         self.stream.close()
 
     def _cut_short(self) -> APIError:

@@ -53,14 +53,14 @@ class AsyncChatCompletionStream:
         events, add, stream = self._events, self._assembler.add, self._events.stream
         try:
             while events.open:
+                if not events.received:
+                    events.feed(await stream.read())
                 chunk = events.take()
                 if chunk is not None:
                     if events.whole:
                         chunk = self._from_whole(chunk)
                     add(chunk)
                     yield chunk
-                elif events.open:
-                    events.feed(await stream.read())
             events.check_ended()
         except APIError as error:
             raise named(error) from error.__cause__
