@@ -278,6 +278,18 @@ def test_every_schema_has_a_sample(schema: dict[str, Any]) -> None:
     assert len(json.dumps(Sampler(schema, Writer("seed")).sample())) < 200_000
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 10**9},
+        {"type": "array", "minItems": 4, "items": {"$ref": "#"}},
+        {"type": "array", "minItems": 99, "items": {"type": "array", "minItems": 10**6}},
+    ],
+)
+def test_a_sample_is_of_bounded_size(schema: dict[str, Any]) -> None:
+    assert len(json.dumps(Sampler(schema, Writer("seed")).sample())) < 200_000
+
+
 async def test_structured_output_fits_its_schema(client: RawClient) -> None:
     schema = {
         "type": "object",

@@ -10,6 +10,7 @@ from prime_local.inference.text import Writer
 
 _FULL_DEPTH = 3
 _MAX_DEPTH = 8
+_MAX_VALUES = 5_000  # lists of lists grow quickly
 _RANGE = 100
 
 
@@ -26,13 +27,15 @@ class Sampler:
         self._root = schema
         self._writer = writer
         self._word = word
+        self._left = _MAX_VALUES
 
     def sample(self) -> Any:
         """Return a value."""
         return self._value(self._root, 0)
 
     def _value(self, schema: Any, depth: int) -> Any:
-        if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._left < 0:
             return None
         schema = self._resolved(schema)
         if "const" in schema:
@@ -50,7 +53,7 @@ class Sampler:
             names = properties if depth < _FULL_DEPTH else schema.get("required", ())
             return {name: self._value(properties.get(name), depth + 1) for name in names}
         if kind == "array":
-            count = max(1, schema.get("minItems", 1))
+            count = min(max(1, schema.get("minItems", 1)), max(1, self._left))
             return [self._value(schema.get("items", {}), depth + 1) for _ in range(count)]
         if kind in ("integer", "number"):
             return self._number(schema)
