@@ -7,12 +7,14 @@ import logging
 import time
 
 import pytest
-from raw_server import Gate, RawServer, answer, reset
+from raw_server import Gate, RawServer, Step, answer, reset
+from rows import Thing
 from transports import Connect
 from unkeyed_creates import Marked, Platform, owed
 
+from prime_core import creation
 from prime_core.creation import owe_later
-from prime_core.errors import APIConnectionError, ServerError
+from prime_core.errors import APIConnectionError, APIError, ServerError
 from prime_core.reaper import reaper
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
@@ -58,7 +60,7 @@ async def test_a_503_is_remembered_over_a_rate_limit_and_a_refusal(
     platform, transport = Platform(server, *steps), connect()
     marked = Marked(transport, [], ["t1"])
     assert (await marked.create()).id == "t1"
-    assert (platform.made, marked.looks) == (2, 2)
+    assert platform.made == 2
     taken = answer(409, {"detail": "there is one"})
     platform.first = [answer(503, {}, Retry_After="0.01"), taken]
     marked.lists = [[], ["t3"]]
@@ -66,16 +68,12 @@ async def test_a_503_is_remembered_over_a_rate_limit_and_a_refusal(
     await transport.aclose()
 
 
-async def test_what_a_gateway_has_made_late_is_discarded_beside_the_second(
+async def test_what_a_gateway_has_made_meanwhile_is_discarded_beside_the_second(
     server: RawServer, connect: Connect
 ) -> None:
     platform, transport = Platform(server, answer(503, {}, Retry_After="0.01")), connect()
     marked = Marked(transport, [], ["t2", "t1"])
     assert (await marked.create()).id == "t2"
-    for _ in range(200):
-        if marked.discarded:
-            break
-        await asyncio.sleep(0.01)
     assert (platform.made, marked.discarded) == (2, ["t1"])
 
 
@@ -135,6 +133,35 @@ async def test_a_create_that_is_cancelled_after_a_503_leaves_nothing(
     await reaper.drain(transport)
     assert time.monotonic() - began < 0.3, "the wait is over with the call"
     assert (platform.made, marked.discarded, owed(transport)) == (1, ["t1"], [])
+
+
+@pytest.mark.parametrize("step", [reset(), answer(503, {}, Retry_After="0.01")])
+async def test_looks_that_hang_end_soon(
+    server: RawServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    class Hanging(Marked):
+        async def find(self) -> list[Thing]:
+            await asyncio.sleep(30)
+            return []
+
+    monkeypatch.setattr(creation, "LOOK_PATIENCE", 0.2)
+    platform = Platform(server, step)
+    began = time.monotonic()
+    with pytest.raises(APIError, match="A thing may be there"):
+        await Hanging(connect()).create(marked=False)
+    assert time.monotonic() - began < 5
+    assert platform.made == 1
+
+
+async def test_nothing_is_sent_for_an_obligation_that_was_undone_meanwhile(
+    server: RawServer, connect: Connect
+) -> None:
+    platform, transport = Platform(server), connect()
+    obligation = owe_later(transport, "A thing")
+    await asyncio.wrap_future(obligation.call_in())
+    with pytest.raises(RuntimeError, match="not made any more"):
+        await Marked(transport).create(obligation=obligation)
+    assert platform.made == 0
 
 
 @pytest.mark.usefixtures("quick_looks")

@@ -191,7 +191,22 @@ async def test_a_volume_that_is_made_anew_is_not_taken_for_the_unwanted_one(
             await another.volumes.delete("research")
         await another.volumes.create("research", "1Gi")
     await client.aclose()
-    assert platform.ledger()["training_volumes"]["live"] == 1
+    assert live(platform) == 1
+
+
+async def test_an_unwanted_volume_that_can_t_be_told_from_another_is_left_and_logged(
+    platform: LocalPlatform, client: AsyncTrainClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform.add_faults(FaultRule("create_volume", nth=1, delay_after=0.5))
+    creating = asyncio.create_task(client.volumes.create("research", "1Gi"))
+    await until(lambda: live(platform) == 1)
+    creating.cancel()
+    await asyncio.wait([creating])
+    listed = '{"volumes":[{"name":"research","status":"RUNNING","size":"1Gi"}]}'
+    platform.add_faults(FaultRule("list_volumes", status=200, body=listed))
+    await client.aclose()
+    assert live(platform) == 1
+    assert "does not tell when it was made" in caplog.text
 
 
 async def test_a_create_waits_while_a_cancelled_one_of_its_name_is_undone(
@@ -221,6 +236,25 @@ async def test_a_create_that_is_not_wanted_stops_its_warm_session(
     await client.aclose()
     assert live(platform) == 0
     assert platform.ledger()["requests"]["stop_volume_session"] == 1
+
+
+async def test_a_new_volume_that_another_program_works_on_is_left(
+    platform: LocalPlatform, client: AsyncTrainClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    team = await lab_with_key(platform)
+    platform.add_faults(FaultRule("create_volume", delay_after=0.5))
+    creating = asyncio.create_task(
+        client.volumes.create("research", "1Gi", warm=True, team_id=team)
+    )
+    await until(lambda: live(platform) == 1)
+    creating.cancel()
+    async with AsyncTrainClient() as another:
+        await another.volumes.sessions.create("research", team_id=team)
+    await asyncio.wait([creating])
+    await client.aclose()
+    assert live(platform) == 1
+    assert "stop_volume_session" not in platform.ledger()["requests"]
+    assert "could not be undone" in caplog.text
 
 
 async def test_an_expand_whose_answer_is_lost_is_seen(

@@ -61,7 +61,7 @@ async def attempt(call: Call[T], state: LoopState) -> T | Failure:
     elif call.recover is not None and call.last is not None:
         try:
             made = await call.recover()
-        except APIError:
+        except (APIError, asyncio.TimeoutError):
             return replace(call.last, outcome=Outcome.FINAL)
         if made is not None:
             return made

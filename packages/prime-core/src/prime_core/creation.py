@@ -9,12 +9,14 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from prime_core.calls import Call
+from prime_core.deadlines import timeout_at
 from prime_core.decoding import model_reader
 from prime_core.errors import APIError, PrimeError
 from prime_core.failures import advise
@@ -30,6 +32,8 @@ M = TypeVar("M", bound=BaseModel)
 
 # Pauses before each look for what a create without an answer has made, while its caller waits.
 FIRST_LOOKS = (0.2, 1.0, 2.0, 4.0)
+# Most seconds for all looks that a caller waits for.
+LOOK_PATIENCE = 15.0
 # For how long the reaper goes on looking, and its pause between two looks.
 LATE_PATIENCE = 60.0
 LATE_PAUSE = 2.0
@@ -77,7 +81,7 @@ async def create_once(
     call = transport.prepare_create(operation, response, body=body, key=fixed_key, team=team)
     # Not closures: each variable of one costs an object, and the garbage collector's time.
     undo = partial(_undo, transport, operation, response, body, fixed_key, team, discard)
-    owed = obligation or reaper.owe(transport, description, undo)
+    owed = _still_owed(obligation) or reaper.owe(transport, description, undo)
     owed.undo = undo
     try:
         made = await transport.perform(call)
@@ -104,9 +108,19 @@ def _named(description: str, made: BaseModel) -> str:
 
 
 def _id_of(made: BaseModel) -> str | None:
-    """What tells one thing from others of its kind, where that has a usual name."""
-    made_id: str | None = getattr(made, "id", None) or getattr(made, "run_id", None)
-    return made_id
+    """What tells one thing from others of its kind, where that is a field of a usual name."""
+    fields = type(made).model_fields
+    found: str | None = next(
+        (getattr(made, name) for name in ("id", "run_id") if name in fields), None
+    )
+    return found
+
+
+def _look_limit() -> AbstractAsyncContextManager[object]:
+    """The time that looking for what was made may take."""
+    limit: AbstractAsyncContextManager[object]
+    limit = timeout_at(asyncio.get_running_loop().time() + LOOK_PATIENCE)
+    return limit
 
 
 async def create_unkeyed(
@@ -132,9 +146,9 @@ async def create_unkeyed(
 
     After a failure that leaves the outcome open, what was made is looked for with ``find``. What
     is found in a few seconds is the result. Else the failure is raised, and the reaper goes on
-    looking for `LATE_PATIENCE` seconds, to discard what appears. So it does when a gateway had
-    answered for an attempt before the one that succeeded. Without ``find`` such a failure is the
-    caller's to look into; so it is without a mark, where what is found may be somebody else's.
+    looking for `LATE_PATIENCE` seconds, to discard what appears. Without ``find`` such a failure
+    is the caller's to look into; so it is without a mark, where what is found may be somebody
+    else's.
 
     Args:
         transport: the client's.
@@ -160,7 +174,7 @@ async def create_unkeyed(
     """
     read = model_reader(response)
     call = transport.prepare(operation, read, path, body=body, team=team, timeout=timeout)
-    owed = obligation or owe_later(transport, description)
+    owed = _still_owed(obligation) or owe_later(transport, description)
     owed.description = f"{description}, if it was made,"
     sending = _Sending(transport, call, description, discard, find, marked=marked)
     owed.undo = partial(sending.undo, owed)
@@ -181,11 +195,20 @@ async def create_unkeyed(
         raise
     owed.description = _named(description, made)
     owed.undo = _leave if sending.guessed else partial(discard, made)
-    if sending.doubted:
-        sending.hunt_others(made)
     if obligation is None:
         when_received(owed.settle, owed.call_in)
     return made
+
+
+def _still_owed(obligation: Obligation | None) -> Obligation | None:
+    """A caller's obligation, before something is made that it is to answer for.
+
+    Raises:
+        RuntimeError: it was undone meanwhile, by the interpreter's exit or a cancellation.
+    """
+    if obligation is not None and not obligation.owed:
+        raise RuntimeError(f"{obligation.description} is not made any more: it was undone")
+    return obligation
 
 
 async def _leave() -> None:
@@ -220,7 +243,6 @@ class _Sending(Generic[M]):
     Attributes:
         answer: what it made, or its failure.
         guessed: whether the result was found without a mark.
-        doubted: whether it was sent more than once, since nothing was found the first time.
     """
 
     def __init__(
@@ -240,7 +262,7 @@ class _Sending(Generic[M]):
         self._find = find
         self._task: asyncio.Task[Any] | None = None
         self.guessed = False
-        self.doubted = False
+        self._doubted = False  # whether an attempt may have made something unseen
         call.recover = self._recover
         self.answer = loop_thread().submit(self._send(transport))
 
@@ -255,23 +277,29 @@ class _Sending(Generic[M]):
         """
         if self._find is None or not self._call.unresolved:
             return None
-        found = await self._look(self._find)
-        self.doubted = found is None
+        async with _look_limit():
+            found = await self._look(self._find)
+        self._doubted = self._doubted or found is None
         return found
 
     async def result(self) -> M:
         """What was made: as the answer says, or as it is found when that is lost."""
         try:
-            return await across(self.answer)
+            made = await across(self.answer)
         except APIError:
             if self._find is None or not self._call.unresolved:
                 raise
-            for pause in FIRST_LOOKS:
-                await asyncio.sleep(pause)
-                with contextlib.suppress(APIError):  # the first failure says more
-                    if (found := await self._look(self._find)) is not None:
-                        return found
+            with contextlib.suppress(asyncio.TimeoutError):
+                async with _look_limit():
+                    for pause in FIRST_LOOKS:
+                        await asyncio.sleep(pause)
+                        with contextlib.suppress(APIError):  # the first failure says more
+                            if (found := await self._look(self._find)) is not None:
+                                return found
             raise
+        if self._doubted:
+            await self._discard_others(made)
+        return made
 
     async def _look(self, find: Callable[[], Coroutine[Any, Any, Sequence[M]]]) -> M | None:
         """What was made, if it is there by now and can be told from what others make."""
@@ -301,40 +329,40 @@ class _Sending(Generic[M]):
         if self.guessed:
             await _leave()
         await self._discard(made)
-        if self.doubted:
-            self.hunt_others(made)
+        if self._doubted:
+            await self._discard_others(made)
 
-    def hunt_others(self, made: M) -> None:
-        """Has the reaper look for what an earlier attempt makes late, and discard it."""
+    async def _discard_others(self, made: M) -> None:
+        """Discards what an attempt before the one that was answered has made all the same.
+
+        Nobody has got the result yet, so that nobody can have made another of the same mark.
+        """
         kept = _id_of(made)
-        if self._find is None or not self._marked or kept is None or reaper.exiting:
+        if self._find is None or not self._marked or kept is None:
             return
-        later = reaper.owe(None, f"Another of {self._description}, if it was made,", _nothing)
-        later.undo = partial(self._discard_late, later, self._find, kept=kept)
-        later.call_in()
+        with contextlib.suppress(APIError, asyncio.TimeoutError):
+            async with _look_limit():
+                found = await self._find()
+                await self._discard_all([each for each in found if _id_of(each) != kept])
 
     async def _discard_late(
         self,
         owed: Obligation,
         find: Callable[[], Coroutine[Any, Any, Sequence[M]]],
         began: float | None = None,
-        *,
-        kept: str | None = None,
     ) -> None:
-        """Looks for what a create may have made, beside what is kept of it, and discards it.
+        """Looks for what an unanswered create may have made, and discards it.
 
         The client's end waits for the first seconds of that. Then it goes on as an obligation
         that is nobody's, which the program's end cuts short.
         """
         began = time.monotonic() if began is None else began
-        pause = LATE_PAUSE
         failure: APIError | None = None
         while True:
             try:
-                listed, failure = await find(), None
-                found = [each for each in listed if kept is None or _id_of(each) != kept]
+                found, failure = await find(), None
             except APIError as error:
-                found, failure = [], error
+                found, failure = (), error
             if found:
                 owed.description = _named(self._description, found[0])
                 await self._discard_all(found)
@@ -344,12 +372,10 @@ class _Sending(Generic[M]):
             left = began + patience - time.monotonic()
             if left <= 0:
                 break
-            await asyncio.sleep(min(pause, left))
-            if kept is not None:  # hardly ever is there anything
-                pause *= 2
+            await asyncio.sleep(min(LATE_PAUSE, left))
         if patience < LATE_PATIENCE and not reaper.exiting:
             later = reaper.owe(None, owed.description, _nothing)
-            later.undo = partial(self._discard_late, later, find, began, kept=kept)
+            later.undo = partial(self._discard_late, later, find, began)
             later.call_in()
         elif failure is not None:
             raise PrimeError(f"Whether it was made is not known: {failure}") from failure

@@ -250,15 +250,17 @@ class AsyncRuns(AsyncRunLife):
         if name in [volume.name for volume in await volumes.list(team_id=team)]:
             return await self._dispatch(request)
         owed = owe_later(self._transport, f"Volume {name!r}, made for a run,")
+        running = owe_later(self._transport, f"A run on volume {name!r}")
         try:
             await volumes._create(name, size, team_id=team, obligation=owed)
         except VolumeExistsError:  # somebody has made it since
             owed.settle()
+            running.settle()
             return await self._dispatch(request)
         except BaseException:
             owed.call_in()
+            running.settle()
             raise
-        running = owe_later(self._transport, f"A run on volume {name!r}")
         owed.undo = partial(_undo_both, running, owed.undo)
         try:
             await volumes.wait_until_ready(name, team_id=team)

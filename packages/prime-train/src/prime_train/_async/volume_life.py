@@ -16,6 +16,7 @@ from prime_core.errors import (
     APIResponseError,
     ConflictError,
     NotFoundError,
+    PrimeError,
     ServerError,
 )
 from prime_core.models import encode_request
@@ -25,7 +26,7 @@ from prime_core.reaper import Obligation, reaper
 from prime_train.configs.sizes import check_volume_name, check_volume_size
 from prime_train.errors import VolumeExistsError
 from prime_train.hosted_waiting import is_transient
-from prime_train.models.volume_sessions import VolumeSessionList
+from prime_train.models.volume_sessions import VolumeSession, VolumeSessionList
 from prime_train.models.volumes import (
     CreateVolumeBody,
     ExpandVolumeBody,
@@ -49,6 +50,8 @@ __all__ = ["AsyncVolumeLife"]
 
 # Before a new volume that is not wanted is tried to be deleted again.
 UNUSED_PAUSE = 1.0
+# How long after its volume a warm session begins at most.
+WARM_SECONDS = 10.0
 
 
 class AsyncVolumeLife(AsyncResource):
@@ -138,12 +141,14 @@ class AsyncVolumeLife(AsyncResource):
         Another of the name is left alone: each deletion is sent once, right after a look.
 
         Raises:
-            VolumeBusyError: it is in use by now, and not by a warm session alone.
+            VolumeBusyError: it is in use by now, and not by its warm session alone.
+            PrimeError: it can't be told from another of its name.
         """
         path = {"name": made.name}
+        warmed: str | None = None  # the warm session that was stopped
         while True:
             found = [each for each in await self.list(team_id=team_id) if each.name == made.name]
-            if not found or found[0].created_at != made.created_at:
+            if not found or not _is_same(found[0], made):
                 return
             call = self._transport.prepare(DELETE_VOLUME, read_object, path, team=team_id)
             call.max_attempts = 1
@@ -156,19 +161,32 @@ class AsyncVolumeLife(AsyncResource):
             except ConflictError:
                 if not warm:
                     raise
-            await self._stop_warm_sessions(made.name, team_id)
+                warmed = await self._stop_warm_session(made, team_id, warmed)
+                if warmed is None:
+                    raise
             await asyncio.sleep(UNUSED_PAUSE)
 
-    async def _stop_warm_sessions(self, name: str, team_id: str | None) -> None:
-        path = {"name": name}
+    async def _stop_warm_session(
+        self, made: Volume, team_id: str | None, stopped: str | None
+    ) -> str | None:
+        """Stops the session that a volume was made with, and returns its id.
+
+        None when there are others, or none at all that could be it.
+        """
+        path = {"name": made.name}
         listed = await self._transport.request(
             LIST_VOLUME_SESSIONS, VolumeSessionList, path=path, team=team_id
         )
-        for session in listed.sessions:
-            if session.read_only:
-                await self._transport.request(
-                    STOP_VOLUME_SESSION, path={**path, "session_id": session.id}, team=team_id
-                )
+        sessions = [each for each in listed.sessions if each.id != stopped]
+        if stopped is not None:
+            return None if sessions else stopped
+        if len(sessions) != 1 or not _began_with(sessions[0], made):
+            return None
+        session_id = sessions[0].id
+        await self._transport.request(
+            STOP_VOLUME_SESSION, path={**path, "session_id": session_id}, team=team_id
+        )
+        return session_id
 
     async def list(self, *, team_id: str | None = None) -> builtins.list[Volume]:
         """Lists the volumes of a team or of the caller.
@@ -288,6 +306,27 @@ class AsyncVolumeLife(AsyncResource):
 
     def _close_schedules(self) -> None:
         close_schedules(self._volume_schedules)
+
+
+def _is_same(found: Volume, made: Volume) -> bool:
+    """Whether a volume of the name is the one that was made.
+
+    Raises:
+        PrimeError: that can't be told.
+    """
+    if found.created_at == made.created_at and made.created_at is not None:
+        return True
+    times = [each.created_at and each.created_at.replace(microsecond=0) for each in (found, made)]
+    if None in times or times[0] == times[1]:
+        raise PrimeError("The platform does not tell when it was made: it may be another by now")
+    return False
+
+
+def _began_with(session: VolumeSession, made: Volume) -> bool:
+    """Whether a session can be the warm one of a volume."""
+    if not session.read_only or session.created_at is None or made.created_at is None:
+        return False
+    return abs((session.created_at - made.created_at).total_seconds()) < WARM_SECONDS
 
 
 def _has_size(volume: Volume, gib: int) -> bool:
