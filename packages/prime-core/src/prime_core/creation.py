@@ -76,6 +76,7 @@ async def create_once(
 
     Raises:
         APIError: nothing was made, or the outcome is open as said above.
+        RuntimeError: the obligation was undone meanwhile; nothing was sent.
     """
     fixed_key = secrets.token_hex(16) if key is None else key
     call = transport.prepare_create(operation, response, body=body, key=fixed_key, team=team)
@@ -171,6 +172,7 @@ async def create_unkeyed(
 
     Raises:
         APIError: nothing was made, or the outcome is open: the error's ``sent`` says so.
+        RuntimeError: the obligation was undone meanwhile; nothing was sent.
     """
     read = model_reader(response)
     call = transport.prepare(operation, read, path, body=body, team=team, timeout=timeout)
