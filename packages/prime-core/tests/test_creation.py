@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from raw_server import Gate, RawServer, Received, Step, answer, closed_port, reset, silence
 from rows import CREATE, DELETE, READ, Thing
+from scripted_platform import ScriptedPlatform
 from transports import Connect
 
 from prime_core.creation import create_once
@@ -30,26 +31,18 @@ PACED = Operation(
 )
 
 
-class Platform:
-    """Makes one thing a key, as the platform does; the first answers can be scripted."""
+class Platform(ScriptedPlatform):
+    """Makes one thing a key, as the platform does."""
 
     def __init__(self, server: RawServer, *first: Step) -> None:
-        self.first = list(first)
+        super().__init__(server, *first)
         self.made: dict[str, str] = {}
         self.creates: list[str] = []
-        self.deleted: list[str] = []
-        server.respond = self.respond
 
-    def respond(self, request: Received) -> Step:
-        if request.method == "DELETE":
-            self.deleted.append(request.target.rpartition("/")[2])
-            return answer(204)
-        if request.method != "POST":
-            return answer()
+    def make(self, request: Received) -> str:
         key = request.json["idempotency_key"]
         self.creates.append(key)
-        made = self.made.setdefault(key, f"t{len(self.made) + 1}")
-        return self.first.pop(0) if self.first else answer(200, {"id": made})
+        return self.made.setdefault(key, f"t{len(self.made) + 1}")
 
 
 def create(

@@ -74,7 +74,34 @@ async def test_what_a_gateway_has_made_meanwhile_is_discarded_beside_the_second(
     platform, transport = Platform(server, answer(503, {}, Retry_After="0.01")), connect()
     marked = Marked(transport, [], ["t2", "t1"])
     assert (await marked.create()).id == "t2"
+    await reaper.drain(transport)
     assert (platform.made, marked.discarded) == (2, ["t1"])
+
+
+async def test_what_can_t_be_discarded_at_once_is_owed(server: RawServer, connect: Connect) -> None:
+    class Stubborn(Marked):
+        tries = 0
+
+        async def discard(self, made: Thing) -> None:
+            self.tries += 1
+            if self.tries == 1:
+                raise APIConnectionError("not now")
+            await super().discard(made)
+
+    Platform(server, answer(503, {}, Retry_After="0.01"))
+    stubborn = Stubborn(connect(), [], ["t2", "t1"])
+    assert (await stubborn.create()).id == "t2"
+    await reaper.drain(stubborn.transport)
+    assert (stubborn.tries, stubborn.discarded, owed(stubborn.transport)) == (2, ["t1"], [])
+
+
+async def test_a_second_that_could_not_be_looked_for_is_told(
+    server: RawServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    Platform(server, answer(503, {}, Retry_After="0.01"))
+    marked = Marked(connect(), [], APIConnectionError("no list"))
+    assert (await marked.create()).id == "t2"
+    assert "A thing (id t2) was asked for more than once" in caplog.text
 
 
 async def test_a_rate_limit_makes_nothing_and_is_not_looked_into(

@@ -27,9 +27,6 @@ class Chunks:
         self._hang = hang
         self.begun = asyncio.Event()
 
-    async def read(self) -> bytes:
-        raise NotImplementedError
-
     async def iter_any(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
             if isinstance(chunk, Exception):

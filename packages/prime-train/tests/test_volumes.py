@@ -146,13 +146,21 @@ async def test_what_is_made_after_a_failed_create_is_nobody_elses_to_delete(
     assert live(platform) == 1
 
 
+async def cancelled(
+    platform: LocalPlatform, client: AsyncTrainClient, late: float, **options: Any
+) -> asyncio.Task[Any]:
+    """A create that is cancelled when its volume is there, so many seconds before its answer."""
+    platform.add_faults(FaultRule("create_volume", nth=1, delay_after=late))
+    creating = asyncio.create_task(client.volumes.create("research", "1Gi", **options))
+    await until(lambda: live(platform) == 1)
+    creating.cancel()
+    return creating
+
+
 async def test_a_cancelled_create_leaves_nothing(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:
-    platform.add_faults(FaultRule("create_volume", delay_after=0.3))
-    creating = asyncio.create_task(client.volumes.create("research", "1Gi"))
-    await until(lambda: live(platform) == 1)
-    creating.cancel()
+    creating = await cancelled(platform, client, 0.3)
     with pytest.raises(asyncio.CancelledError):
         await creating
     await client.aclose()
@@ -197,10 +205,7 @@ async def test_a_volume_that_is_made_anew_is_not_taken_for_the_unwanted_one(
 async def test_an_unwanted_volume_that_can_t_be_told_from_another_is_left_and_logged(
     platform: LocalPlatform, client: AsyncTrainClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    platform.add_faults(FaultRule("create_volume", nth=1, delay_after=0.5))
-    creating = asyncio.create_task(client.volumes.create("research", "1Gi"))
-    await until(lambda: live(platform) == 1)
-    creating.cancel()
+    creating = await cancelled(platform, client, 0.5)
     await asyncio.wait([creating])
     listed = '{"volumes":[{"name":"research","status":"RUNNING","size":"1Gi"}]}'
     platform.add_faults(FaultRule("list_volumes", status=200, body=listed))
@@ -225,12 +230,7 @@ async def test_a_create_that_is_not_wanted_stops_its_warm_session(
     platform: LocalPlatform, client: AsyncTrainClient
 ) -> None:
     team = await lab_with_key(platform)
-    platform.add_faults(FaultRule("create_volume", delay_after=0.3))
-    creating = asyncio.create_task(
-        client.volumes.create("research", "1Gi", warm=True, team_id=team)
-    )
-    await until(lambda: live(platform) == 1)
-    creating.cancel()
+    creating = await cancelled(platform, client, 0.3, warm=True, team_id=team)
     with pytest.raises(asyncio.CancelledError):
         await creating
     await client.aclose()
@@ -242,12 +242,7 @@ async def test_a_new_volume_that_another_program_works_on_is_left(
     platform: LocalPlatform, client: AsyncTrainClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     team = await lab_with_key(platform)
-    platform.add_faults(FaultRule("create_volume", delay_after=0.5))
-    creating = asyncio.create_task(
-        client.volumes.create("research", "1Gi", warm=True, team_id=team)
-    )
-    await until(lambda: live(platform) == 1)
-    creating.cancel()
+    creating = await cancelled(platform, client, 0.5, warm=True, team_id=team)
     async with AsyncTrainClient() as another:
         await another.volumes.sessions.create("research", team_id=team)
     await asyncio.wait([creating])

@@ -257,6 +257,7 @@ class _Sending(Generic[M]):
         *,
         marked: bool,
     ) -> None:
+        self._transport = transport
         self._call = call
         self._marked = marked
         self._description = description
@@ -266,11 +267,11 @@ class _Sending(Generic[M]):
         self.guessed = False
         self._doubted = False  # whether an attempt may have made something unseen
         call.recover = self._recover
-        self.answer = loop_thread().submit(self._send(transport))
+        self.answer = loop_thread().submit(self._send())
 
-    async def _send(self, transport: AsyncTransport) -> M:
+    async def _send(self) -> M:
         self._task = asyncio.current_task()
-        return await transport.perform(self._call)
+        return await self._transport.perform(self._call)
 
     async def _recover(self) -> M | None:
         """What an attempt has made that was answered as if it had not.
@@ -331,21 +332,32 @@ class _Sending(Generic[M]):
         if self.guessed:
             await _leave()
         await self._discard(made)
-        if self._doubted:
-            await self._discard_others(made)
+        if self._doubted and self._marked and self._find is not None:
+            await self._discard_all(await self._find())
 
     async def _discard_others(self, made: M) -> None:
-        """Discards what an attempt before the one that was answered has made all the same.
+        """Has discarded what an attempt before the one that was answered has made all the same.
 
         Nobody has got the result yet, so that nobody can have made another of the same mark.
         """
         kept = _id_of(made)
         if self._find is None or not self._marked or kept is None:
             return
-        with contextlib.suppress(APIError, asyncio.TimeoutError):
+        try:
             async with _look_limit():
                 found = await self._find()
-                await self._discard_all([each for each in found if _id_of(each) != kept])
+        except (APIError, asyncio.TimeoutError) as error:
+            logger.warning(
+                "%s was asked for more than once; whether there is another of its mark could not "
+                "be looked up: %s",
+                _named(self._description, made),
+                type(error).__name__,
+            )
+            return
+        for each in found:
+            if _id_of(each) != kept:
+                other = _named(self._description, each)
+                reaper.owe(self._transport, other, partial(self._discard, each)).call_in()
 
     async def _discard_late(
         self,

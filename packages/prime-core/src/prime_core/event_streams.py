@@ -46,12 +46,11 @@ class EventStream(Generic[M]):
 
     # Thousands of streams are read in turn, so that what one needs is rarely in a cache.
     __slots__ = (
+        "_body",
         "_complete",
         "_model",
         "_parser",
-        "_pieces",
         "_received_all",
-        "_size",
         "_start",
         "_validator",
         "ended",
@@ -71,8 +70,7 @@ class EventStream(Generic[M]):
         self._parser = EventParser()
         self.received: list[bytes] = []
         self._start: bytes | None = None
-        self._pieces: list[bytes] = []  # of an answer that is no stream, and their bytes
-        self._size = 0
+        self._body = bytearray()  # of an answer that is no stream
         self._received_all = False
         self.open = True
         self.whole = stream.content_type == "application/json"
@@ -127,7 +125,7 @@ class EventStream(Generic[M]):
         """
         while self.received:
             data = self.received.pop()
-            if data[:1] == b"{":
+            if data.startswith(b"{"):
                 return self._read(data)
             text = data.strip()
             if text == DONE:
@@ -160,19 +158,17 @@ class EventStream(Generic[M]):
                 raise self._failed(error, ambiguous=True) from None
             if self._start is None:
                 self._start = piece[:SHOWN]
-            if len(events) > 1:
-                events.reverse()
+            events.reverse()
             self.received = events + self.received if self.received else events
 
     def _feed_whole(self, piece: bytes) -> None:
         if piece:
-            self._pieces.append(piece)
-            self._size += len(piece)
-            if self._size > MAX_ANSWER:
+            self._body += piece
+            if len(self._body) > MAX_ANSWER:
                 raise self._failed(APIResponseError("The answer is too large."), ambiguous=True)
             return
-        data = b"".join(self._pieces)
-        self._pieces.clear()
+        data = bytes(self._body)
+        self._body.clear()
         if not data.strip():
             raise self._cut_short()
         self.received = [DONE, data]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from raw_server import RawServer, Received, Step, answer
+from raw_server import Received
 from rows import POKE, Thing
+from scripted_platform import ScriptedPlatform
 
 from prime_core.creation import create_unkeyed
 from prime_core.reaper import Obligation, reaper
@@ -14,21 +15,14 @@ from prime_core.transport import AsyncTransport
 __all__ = ["Marked", "Platform", "owed"]
 
 
-class Platform:
-    """Makes a thing a request; the first answers can be scripted."""
+class Platform(ScriptedPlatform):
+    """Makes a thing a request."""
 
-    def __init__(self, server: RawServer, *first: Step) -> None:
-        self.first = list(first)
-        self.made = 0
-        self.deleted: list[str] = []
-        server.respond = self.respond
+    made = 0
 
-    def respond(self, request: Received) -> Step:
-        if request.method == "DELETE":
-            self.deleted.append(request.target.rpartition("/")[2])
-            return answer(204)
+    def make(self, request: Received) -> str:
         self.made += 1
-        return self.first.pop(0) if self.first else answer(200, {"id": f"t{self.made}"})
+        return f"t{self.made}"
 
 
 class Marked:

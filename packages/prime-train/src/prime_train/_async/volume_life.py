@@ -23,10 +23,11 @@ from prime_core.models import encode_request
 from prime_core.per_loop import PerLoop
 from prime_core.polling import PollSchedule, close_schedules
 from prime_core.reaper import Obligation, reaper
+from prime_train._async.volume_sessions import AsyncVolumeSessions
 from prime_train.configs.sizes import check_volume_name, check_volume_size
 from prime_train.errors import VolumeExistsError
 from prime_train.hosted_waiting import is_transient
-from prime_train.models.volume_sessions import VolumeSession, VolumeSessionList
+from prime_train.models.volume_sessions import VolumeSession
 from prime_train.models.volumes import (
     CreateVolumeBody,
     ExpandVolumeBody,
@@ -39,9 +40,7 @@ from prime_train.operations import (
     DELETE_VOLUME,
     EXPAND_VOLUME,
     GET_VOLUME_USAGE,
-    LIST_VOLUME_SESSIONS,
     LIST_VOLUMES,
-    STOP_VOLUME_SESSION,
 )
 from prime_train.volume_refusals import typed_refusals
 from prime_train.volume_waiting import Key, wait_until_volume_ready
@@ -173,20 +172,15 @@ class AsyncVolumeLife(AsyncResource):
 
         None when there are others, or none at all that could be it.
         """
-        path = {"name": made.name}
-        listed = await self._transport.request(
-            LIST_VOLUME_SESSIONS, VolumeSessionList, path=path, team=team_id
-        )
-        sessions = [each for each in listed.sessions if each.id != stopped]
+        sessions = AsyncVolumeSessions(self._client)
+        listed = await sessions.list(made.name, team_id=team_id)
+        found = [each for each in listed if each.id != stopped]
         if stopped is not None:
-            return None if sessions else stopped
-        if len(sessions) != 1 or not _began_with(sessions[0], made):
+            return None if found else stopped
+        if len(found) != 1 or not _began_with(found[0], made):
             return None
-        session_id = sessions[0].id
-        await self._transport.request(
-            STOP_VOLUME_SESSION, path={**path, "session_id": session_id}, team=team_id
-        )
-        return session_id
+        await sessions._discard(made.name, found[0].id, team_id)
+        return found[0].id
 
     async def list(self, *, team_id: str | None = None) -> builtins.list[Volume]:
         """Lists the volumes of a team or of the caller.
