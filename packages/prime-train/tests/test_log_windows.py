@@ -31,7 +31,7 @@ def test_windows_of_a_growing_log_lose_and_double_nothing(steps: list[int], wind
     assert merged + windows.finish() == log
 
 
-@given(st.lists(st.tuples(LINES, st.integers(30, 60)), max_size=20), st.booleans())
+@given(st.lists(st.tuples(LINES, st.integers(31, 60)), max_size=20), st.booleans())
 def test_windows_of_any_size_with_repeated_lines_lose_and_double_nothing(
     steps: list[tuple[list[str], int]], joined: bool
 ) -> None:
