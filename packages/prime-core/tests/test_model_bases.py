@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import copy
+import gc
 import json
 import pickle
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import ClassVar
 
@@ -14,6 +17,7 @@ from prime_core.models import (
     OpenEnum,
     RequestModel,
     ResponseModel,
+    ResponsePart,
     StrEnum,
     UtcDatetime,
     encode_request,
@@ -28,6 +32,16 @@ class Colour(StrEnum):
 class Paint(ResponseModel):
     colour: OpenEnum[Colour]
     made_at: UtcDatetime | None = Field(default=None, alias="madeAt")
+
+
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class Drop(ResponsePart):
+    size: int | None = None
+    inner: Drop | None = None
+
+
+class Drops(ResponseModel):
+    drops: list[Drop]
 
 
 class Order(RequestModel):
@@ -152,6 +166,48 @@ def test_the_zone_of_a_time_is_kept(text: str, offset: timedelta) -> None:
 
 def test_models_pickle_and_copy_with_what_was_set() -> None:
     request = Order(note=None)
-    for copy in (pickle.loads(pickle.dumps(request)), request.model_copy()):
-        assert copy == request
-        assert encode_request(copy) == encode_request(request)
+    for same in (pickle.loads(pickle.dumps(request)), request.model_copy()):
+        assert same == request
+        assert encode_request(same) == encode_request(request)
+
+
+DROPS = {"drops": [{"size": 1, "wet": True, "inner": {"of": [None, 2]}}]}
+
+
+def test_a_part_keeps_unknown_fields_wherever_it_goes() -> None:
+    drops = Drops.model_validate_json(json.dumps(DROPS))
+    (drop,) = drops.drops
+    assert (drop.size, drop.model_extra) == (1, {"wet": True})
+    assert drop.inner is not None
+    assert drop.inner.model_extra == {"of": [None, 2]}
+    assert repr(drop.inner) == "Drop(size=None, inner=None, of=[None, 2])"
+    assert drops.model_dump(exclude_unset=True) == DROPS
+    assert json.loads(drops.model_dump_json(exclude_none=True)) == DROPS
+    assert drop.model_dump(exclude_none=True) == DROPS["drops"][0]
+    assert json.loads(drop.inner.model_dump_json()) == {
+        "size": None,
+        "inner": None,
+        "of": [None, 2],
+    }
+    for same in (pickle.loads(pickle.dumps(drops)), copy.deepcopy(drops), drops.model_copy()):
+        assert same == drops
+        assert same.drops[0].model_extra == {"wet": True}
+
+
+def test_parts_of_other_values_are_not_equal() -> None:
+    assert Drop(size=1) == Drop(size=1)
+    assert Drop(size=1) != Drop(size=2)
+    other = Drop(size=1)
+    other.model_extra["wet"] = True
+    assert other != Drop(size=1)
+    assert Drop() != Drops(drops=[])
+
+
+def test_a_part_checks_its_fields() -> None:
+    with pytest.raises(ValidationError, match=r"drops\.0\.inner\.size"):
+        Drops.model_validate({"drops": [{"inner": {"size": "large"}}]})
+
+
+def test_the_garbage_collector_has_one_object_a_part_to_go_through() -> None:
+    (drop,) = Drops.model_validate({"drops": [{"size": 1}]}).drops
+    assert [item for item in gc.get_referents(drop) if gc.is_tracked(item)] == [Drop]

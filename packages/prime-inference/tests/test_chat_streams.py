@@ -155,9 +155,9 @@ def test_however_a_text_is_cut_it_is_put_together(content: str, thought: str, si
         for start in range(0, len(text), size):
             chunk = piece({"delta": {name: text[start : start + size]}})
             assembler.add(ChatCompletionChunk.model_validate(chunk))
-            assert not assembler.complete
+            assert not assembler.is_complete()
     assembler.add(ChatCompletionChunk.model_validate(end()))
-    assert assembler.complete
+    assert assembler.is_complete()
     message = assembler.completion(None).choices[0].message
     assert (message.content or "", message.reasoning or "") == (content, thought)
 

@@ -83,6 +83,32 @@ async def test_an_odd_chunk_does_not_end_a_stream(
     assert completion.choices[0].message.content == "A lock."
 
 
+async def test_unknown_fields_of_a_chunk_are_kept(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    odd = {"index": 0, "delta": {"content": "x", "model_dump": 1}, "native": "stop"}
+    server.steps = [answer(200, events({"choices": [odd], "provider": "p"}), **EVENTS)]
+    stream = await client.chat.completions.create(**HELLO, stream=True)
+    chunk = await stream.__anext__()
+    (choice,) = chunk.choices
+    assert (chunk.model_extra, choice.model_extra) == ({"provider": "p"}, {"native": "stop"})
+    assert choice.delta.model_extra == {"model_dump": 1}
+    assert chunk.model_dump(exclude_unset=True) == {"choices": [odd], "provider": "p"}
+    await stream.aclose()
+
+
+@pytest.mark.parametrize("name", ["__class__", "__dict__", "model_extra"])
+async def test_a_field_that_is_called_as_no_field_can_be_is_an_error(
+    server: RawServer, client: AsyncInferenceClient, name: str
+) -> None:
+    odd = {"index": 0, "delta": {"content": "x", name: "y"}}
+    server.steps = [answer(200, events({"choices": [odd]}), **EVENTS)]
+    stream = await client.chat.completions.create(**HELLO, stream=True)
+    with pytest.raises(APIResponseError, match="can't be read") as caught:
+        await stream.get_final_completion()
+    assert caught.value.inference_id == "inf-1"
+
+
 @pytest.mark.parametrize(
     "odd",
     [

@@ -12,7 +12,7 @@ from pydantic import ValidationError as InvalidData
 from prime_core.decoding import MAX_ANSWER
 from prime_core.errors import APIError, APIResponseError, StreamStateError
 from prime_core.outcomes import error_in_answer, holds_error
-from prime_core.repairs import repaired
+from prime_core.repairs import ODD_NAMES, repaired
 from prime_core.sse import ErrorData, EventParser
 from prime_core.streams import OpenStream
 
@@ -201,12 +201,12 @@ class EventStream(Generic[M]):
         try:
             item = self._validator.validate_json(data)
             return item
-        except InvalidData:
+        except (InvalidData, *ODD_NAMES):
             text = _text(data)
         try:
             item = self._validator.validate_json(text)  # now what was not UTF-8 is
             return item
-        except InvalidData:
+        except (InvalidData, *ODD_NAMES):
             mended = repaired(self._model, text)
             if mended is not None:
                 return mended

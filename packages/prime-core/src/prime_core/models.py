@@ -7,9 +7,11 @@ newer server adds. Models hold data only: what acts on them lives in the clients
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import fields
 from datetime import datetime, timezone
 from enum import Enum
-from typing import Annotated, ClassVar, TypeAlias, TypeVar
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -18,12 +20,17 @@ from pydantic import (
     Field,
     PlainSerializer,
     SecretStr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
 )
 
 __all__ = [
     "OpenEnum",
     "RequestModel",
     "ResponseModel",
+    "ResponsePart",
     "SentSecret",
     "StrEnum",
     "UtcDatetime",
@@ -107,6 +114,72 @@ class ResponseModel(BaseModel):
         defer_build=True,
         hide_input_in_errors=True,
     )
+
+
+class ResponsePart:
+    """Base of the inner parts of replies of which thousands are held at once: chunks of streams.
+
+    A subclass is a ``@dataclass(slots=True, kw_only=True, repr=False, eq=False)``. As with
+    `ResponseModel`, what a newer server adds is accepted. It has a third of the objects that a
+    model consists of; the garbage collector, which goes through all of them again and again, took
+    a quarter of the CPU time of 2,000 streams with models. The price: null and a field that was
+    not sent are one.
+    """
+
+    __slots__ = ("__dict__",)  # the unknown fields; made when there are some
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="allow", hide_input_in_errors=True)
+
+    @property
+    def model_extra(self) -> dict[str, Any]:
+        """The unknown fields."""
+        return self.__dict__
+
+    def model_dump(
+        self, *, mode: Literal["python", "json"] = "python", exclude_none: bool = False
+    ) -> dict[str, Any]:
+        """All fields as a dict.
+
+        Args:
+            mode: ``json`` for values that JSON has.
+            exclude_none: leave out what is None.
+        """
+        dumped: dict[str, Any] = self._adapter().dump_python(
+            self, mode=mode, exclude_none=exclude_none
+        )
+        return dumped
+
+    def model_dump_json(self, *, exclude_none: bool = False) -> str:
+        """All fields as JSON.
+
+        Args:
+            exclude_none: leave out what is None.
+        """
+        return self._adapter().dump_json(self, exclude_none=exclude_none).decode()
+
+    @classmethod
+    @cache
+    def _adapter(cls) -> TypeAdapter[Any]:
+        return TypeAdapter(cls)
+
+    @model_serializer(mode="wrap")
+    def _dump(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        dumped = {**handler(self), **self.__dict__}
+        if info.exclude_unset or info.exclude_none:
+            return {name: value for name, value in dumped.items() if value is not None}
+        return dumped
+
+    def _fields(self) -> dict[str, object]:
+        known = {item.name: getattr(self, item.name) for item in fields(cast(Any, self))}
+        return {**known, **self.__dict__}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._fields() == self._fields()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._fields().items())
+        return f"{type(self).__name__}({shown})"
 
 
 class RequestBody(bytes):

@@ -9,10 +9,13 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel
 from pydantic import ValidationError as InvalidData
 
-__all__ = ["repaired", "repaired_data"]
+__all__ = ["ODD_NAMES", "repaired", "repaired_data"]
 
 M = TypeVar("M", bound=BaseModel)
 _Steps: TypeAlias = list[tuple[Any, Any]]  # a container and the key or number in it
+
+# An unknown field is set on its `ResponsePart`: one called ``__class__``, for one, can't be.
+ODD_NAMES = (AttributeError, TypeError)
 
 # Each round leaves something out; an answer with more that is odd is none.
 ROUNDS = 10
@@ -47,6 +50,8 @@ def repaired_data(model: type[M], data: object) -> M | None:
         except InvalidData as error:
             if not _mend(data, error, essential, left_out):
                 return None
+        except ODD_NAMES:
+            return None
         else:
             if left_out and item.model_extra is not None:
                 item.model_extra["unreadable"] = left_out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from prime_core.repairs import repaired_data
 from prime_inference.models import (
@@ -11,7 +12,6 @@ from prime_inference.models import (
     ChatCompletionChunk,
     ChatCompletionMessage,
     Choice,
-    ChoiceDelta,
     ChoiceLogprobs,
     ChunkChoice,
     CompletionUsage,
@@ -24,6 +24,8 @@ from prime_inference.models import (
 
 __all__ = ["CompletionAssembler", "from_whole"]
 
+T = TypeVar("T")
+
 
 def from_whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
     """A whole completion that was read as a chunk, as one: its messages are the pieces.
@@ -33,15 +35,16 @@ def from_whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
     """
     if "choices" not in chunk.model_fields_set:
         raise ValueError("it has no choices")
-    for choice in chunk.choices:
-        message = (choice.model_extra or {}).pop("message", None)
+    data = chunk.model_dump(exclude_unset=True)
+    for choice in data["choices"]:
+        message = choice.pop("message", None)
         if message is not None:
-            delta = repaired_data(ChoiceDelta, message)
-            if delta is None:
-                raise ValueError(f"choices.{choice.index}.message is no message")
-            choice.delta = delta
-    chunk.object = "chat.completion.chunk"
-    return chunk
+            choice["delta"] = message
+    whole = repaired_data(ChatCompletionChunk, data)
+    if whole is None:
+        raise ValueError("a message of it is none")
+    whole.object = "chat.completion.chunk"
+    return whole
 
 
 @dataclass
@@ -76,62 +79,61 @@ class _Tool:
 
 @dataclass(slots=True)
 class _Answer:
-    """What came of one answer. Texts are kept in pieces: joining each time would be quadratic."""
+    """What came of one answer. Texts are kept in pieces: joining each time would be quadratic.
+
+    What has not come has no list: thousands of streams would hold thousands of empty ones, which
+    the garbage collector goes through again and again.
+    """
 
     role: str | None = None
     finish_reason: str | None = None
-    content: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
-    reasoning_content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    reasoning_details: list[dict[str, Any]] = field(default_factory=list)
-    tools: dict[int, _Tool] = field(default_factory=dict)
-    logprobs: list[ChoiceLogprobs] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    content: list[str] | None = None
+    refusal: list[str] | None = None
+    reasoning_content: list[str] | None = None
+    reasoning: list[str] | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    tools: dict[int, _Tool] | None = None
+    logprobs: list[ChoiceLogprobs] | None = None
+    extra: dict[str, Any] | None = None
 
     def add(self, choice: ChunkChoice) -> None:
         delta = choice.delta
         if delta.content is not None:
-            self.content.append(delta.content)
+            self.content = _with(self.content, delta.content)
         if choice.finish_reason is not None:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
-            self.logprobs.append(choice.logprobs)
-        # Most pieces are a few characters of text and have none of the rest.
-        if delta.model_fields_set != _TEXT_ONLY:
-            self._add_others(delta)
-
-    def _add_others(self, delta: ChoiceDelta) -> None:
-        self.role = self.role or delta.role
+            self.logprobs = _with(self.logprobs, choice.logprobs)
+        if not self.role:
+            self.role = delta.role
         if delta.refusal is not None:
-            self.refusal.append(delta.refusal)
+            self.refusal = _with(self.refusal, delta.refusal)
         if delta.reasoning_content is not None:
-            self.reasoning_content.append(delta.reasoning_content)
+            self.reasoning_content = _with(self.reasoning_content, delta.reasoning_content)
         if delta.reasoning is not None:
-            self.reasoning.append(delta.reasoning)
-        self.reasoning_details += delta.reasoning_details or ()
-        for piece in delta.tool_calls or ():
-            self.tools.setdefault(self._place(piece), _Tool()).add(piece)
-        if delta.model_extra:
-            self.extra.update(delta.model_extra)
-
-    def _place(self, piece: ToolCallDelta) -> int:
-        """Which call a piece belongs to; without a number, one with an id begins another."""
-        if piece.index is not None:
-            return piece.index
-        last = max(self.tools, default=-1)
-        return last + 1 if piece.id or last < 0 else last
+            self.reasoning = _with(self.reasoning, delta.reasoning)
+        if delta.reasoning_details:
+            details = self.reasoning_details = self.reasoning_details or []
+            details += delta.reasoning_details
+        if delta.tool_calls:
+            tools = self.tools = self.tools or {}
+            for piece in delta.tool_calls:
+                tools.setdefault(_place(piece, tools), _Tool()).add(piece)
+        if vars(delta):
+            extra = self.extra = self.extra or {}
+            extra.update(vars(delta))
 
     def whole(self, index: int) -> Choice:
+        tools = self.tools or {}
         message = ChatCompletionMessage(
             role=self.role or "assistant",
             content=_joined(self.content),
             refusal=_joined(self.refusal),
             reasoning_content=_joined(self.reasoning_content),
             reasoning=_joined(self.reasoning),
-            reasoning_details=self.reasoning_details or None,
-            tool_calls=[self.tools[place].whole() for place in sorted(self.tools)] or None,
-            **self.extra,
+            reasoning_details=self.reasoning_details,
+            tool_calls=[tools[place].whole() for place in sorted(tools)] or None,
+            **(self.extra or {}),
         )
         return Choice(
             index=index,
@@ -141,18 +143,31 @@ class _Answer:
         )
 
     def _logprobs(self) -> ChoiceLogprobs | None:
-        if not self.logprobs:
+        if self.logprobs is None:
             return None
         content = [part.content for part in self.logprobs if part.content is not None]
         refusal = [part.refusal for part in self.logprobs if part.refusal is not None]
         return ChoiceLogprobs(content=_flat(content), refusal=_flat(refusal))
 
 
-_TEXT_ONLY = {"content"}
+def _with(pieces: list[T] | None, piece: T) -> list[T]:
+    """The pieces and one more."""
+    if pieces is None:
+        return [piece]
+    pieces.append(piece)
+    return pieces
 
 
-def _joined(pieces: list[str]) -> str | None:
-    return "".join(pieces) if pieces else None
+def _place(piece: ToolCallDelta, tools: Mapping[int, _Tool]) -> int:
+    """Which call a piece belongs to; without a number, one with an id begins another."""
+    if piece.index is not None:
+        return piece.index
+    last = max(tools, default=-1)
+    return last + 1 if piece.id or last < 0 else last
+
+
+def _joined(pieces: list[str] | None) -> str | None:
+    return None if pieces is None else "".join(pieces)
 
 
 def _flat(lists: list[list[TokenLogprob]]) -> list[TokenLogprob] | None:
@@ -169,9 +184,10 @@ class CompletionAssembler:
     __slots__ = (
         "_answer",
         "_answers",
-        "_head",
+        "_created",
+        "_id",
         "_index",
-        "_named",
+        "_model",
         "_service_tier",
         "_system_fingerprint",
         "_usage",
@@ -181,23 +197,24 @@ class CompletionAssembler:
         self._answers: dict[int, _Answer] = {}
         self._answer = _Answer()  # the one of the piece before, and its number
         self._index: int | None = None
-        self._head: ChatCompletionChunk | None = None
-        self._named = False  # whether the head has an id
+        # Of the first chunk that has an id. The chunk itself has nine parts for the garbage
+        # collector to go through.
+        self._id = ""
+        self._created: int | None = None
+        self._model = ""
         self._usage: CompletionUsage | None = None
         self._service_tier: str | None = None
         self._system_fingerprint: str | None = None
 
-    @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is an answer, and each has its end."""
         answers = self._answers.values()
         return bool(answers) and all(answer.finish_reason is not None for answer in answers)
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Takes a chunk."""
-        if not self._named:
-            self._head = chunk
-            self._named = bool(chunk.id)
+        if not self._id:
+            self._id, self._created, self._model = chunk.id, chunk.created, chunk.model
         for choice in chunk.choices:
             if choice.index != self._index:
                 self._index = choice.index
@@ -214,11 +231,10 @@ class CompletionAssembler:
 
     def completion(self, inference_id: str | None) -> ChatCompletion:
         """What came so far, as a completion."""
-        head = self._head or ChatCompletionChunk()
         return ChatCompletion(
-            id=head.id,
-            created=head.created,
-            model=head.model,
+            id=self._id,
+            created=self._created,
+            model=self._model,
             choices=[self._answers[index].whole(index) for index in sorted(self._answers)],
             usage=self._usage,
             service_tier=self._service_tier,

@@ -31,7 +31,7 @@ class AsyncChatCompletionStream:
     def __init__(self, stream: OpenStream) -> None:
         assembler = self._assembler = CompletionAssembler()
         # Without a way back to this object: one that is dropped goes at once.
-        self._events = EventStream(stream, ChatCompletionChunk, lambda: assembler.complete)
+        self._events = EventStream(stream, ChatCompletionChunk, assembler.is_complete)
 
     @property
     def inference_id(self) -> str | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import Field
 
-from prime_core.models import ResponseModel
+from prime_core.models import ResponseModel, ResponsePart
 from prime_inference.models.chat import ESSENTIAL, ChoiceLogprobs, CompletionUsage
 
 
-class FunctionCallDelta(ResponseModel):
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class FunctionCallDelta(ResponsePart):
     """A piece of a function's call.
 
     Attributes:
@@ -22,7 +24,8 @@ class FunctionCallDelta(ResponseModel):
     arguments: str | None = None
 
 
-class CustomToolCallDelta(ResponseModel):
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class CustomToolCallDelta(ResponsePart):
     """A piece of a custom tool's call.
 
     Attributes:
@@ -34,7 +37,8 @@ class CustomToolCallDelta(ResponseModel):
     input: str | None = None
 
 
-class ToolCallDelta(ResponseModel):
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class ToolCallDelta(ResponsePart):
     """A piece of a tool's call.
 
     Attributes:
@@ -52,7 +56,8 @@ class ToolCallDelta(ResponseModel):
     custom: CustomToolCallDelta | None = None
 
 
-class ChoiceDelta(ResponseModel):
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class ChoiceDelta(ResponsePart):
     """A piece of an answer; texts are to be appended to what came of them.
 
     Attributes:
@@ -65,8 +70,6 @@ class ChoiceDelta(ResponseModel):
         tool_calls: pieces of the tools' calls.
     """
 
-    essential = ESSENTIAL
-
     role: str | None = None
     content: str | None = None
     refusal: str | None = None
@@ -76,7 +79,8 @@ class ChoiceDelta(ResponseModel):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class ChunkChoice(ResponseModel):
+@dataclass(slots=True, kw_only=True, repr=False, eq=False)
+class ChunkChoice(ResponsePart):
     """A piece of one of the answers.
 
     Attributes:
@@ -88,7 +92,7 @@ class ChunkChoice(ResponseModel):
     """
 
     index: int = 0
-    delta: ChoiceDelta = Field(default_factory=ChoiceDelta)
+    delta: ChoiceDelta = field(default_factory=ChoiceDelta)
     finish_reason: str | None = None
     logprobs: ChoiceLogprobs | None = None
     usage: CompletionUsage | None = None
