@@ -6,6 +6,7 @@ import asyncio
 import time
 import traceback
 
+import aiohttp
 import pytest
 from raw_server import RawServer, Received, Step, Wire, answer, raw, reset, response
 from rows import KEY
@@ -68,6 +69,45 @@ async def test_the_size_is_told(server: RawServer, connect: Connect) -> None:
     async with await open_stream(connect(), server) as stream:
         assert stream.size == 5
         assert b"".join([part async for part in stream]) == b"12345"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        response(200, b""),
+        HEAD + b"0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    ],
+)
+async def test_an_empty_body_is_at_its_end(
+    server: RawServer, connect: Connect, reply: bytes
+) -> None:
+    async def step(wire: Wire, request: Received) -> None:
+        await wire.send(reply)
+        if b"close" in reply:
+            wire.close()
+
+    server.steps = [step]
+    async with await open_stream(connect(), server, timeout=10) as stream:
+        assert [part async for part in stream] == []
+        assert await stream.read() == b""
+
+
+def test_there_is_nothing_to_wait_for_where_an_answer_has_no_body() -> None:
+    # Aiohttp without its extensions, and with HEAD, has another reader then.
+    assert not OpenStream._has_nothing(aiohttp.EMPTY_PAYLOAD)
+
+
+async def test_a_read_that_is_cancelled_loses_nothing(server: RawServer, connect: Connect) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"), chunk(b"two"), b"0\r\n\r\n", pause=0.2)]
+    async with await open_stream(connect(), server) as stream:
+        parts = [await stream.read()]
+        reading = asyncio.create_task(stream.read())
+        await asyncio.sleep(0.05)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert parts + [part async for part in stream] == [b"one", b"two"]
 
 
 async def test_a_failure_before_the_body_is_retried(server: RawServer, connect: Connect) -> None:

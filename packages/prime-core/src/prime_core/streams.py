@@ -123,7 +123,8 @@ class OpenStream:
     @staticmethod
     def _has_nothing(content: aiohttp.StreamReader) -> bool:
         """Whether nothing has come that could be read, not even the end, and more may come."""
-        come = content._buffer or content._eof or content._exception is not None
+        # First whether the end has come: the reader of an answer without a body is another.
+        come = content.is_eof() or content._buffer or content.exception() is not None
         return not come and content._protocol.connected and content._waiter is None
 
     def _check_readable(self) -> None:
