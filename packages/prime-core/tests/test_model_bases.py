@@ -189,6 +189,8 @@ def test_a_part_keeps_unknown_fields_wherever_it_goes() -> None:
         "inner": None,
         "of": [None, 2],
     }
+    assert drops.model_dump(include={"drops": {0: {"wet"}}}) == {"drops": [{"wet": True}]}
+    assert drops.model_dump(exclude={"drops": {0: {"wet", "inner"}}}) == {"drops": [{"size": 1}]}
     for same in (pickle.loads(pickle.dumps(drops)), copy.deepcopy(drops), drops.model_copy()):
         assert same == drops
         assert same.drops[0].model_extra == {"wet": True}

@@ -145,6 +145,21 @@ async def test_a_content_in_parts_is_joined(
     assert completion.choices[0].message.content == "A lock."
 
 
+async def test_all_that_is_odd_in_a_whole_answer_is_kept(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    odd = {**message(content="A lock.", role=5, provider="p"), "created": "late"}
+    server.steps = [answer(200, odd, **JSON)]
+    stream = await client.chat.completions.create(**HELLO, stream=True)
+    (chunk,) = [chunk async for chunk in stream]
+    left_out = {"created": "late", "choices.0.delta.role": 5}
+    assert chunk.model_extra is not None
+    assert chunk.model_extra["unreadable"] == left_out
+    (choice,) = stream.get_completion_so_far().choices
+    assert (choice.message.content, choice.finish_reason) == ("A lock.", "stop")
+    assert choice.message.model_extra == {"provider": "p"}
+
+
 async def test_halves_of_characters_are_replaced(
     server: RawServer, client: AsyncInferenceClient
 ) -> None:

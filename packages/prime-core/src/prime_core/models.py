@@ -143,9 +143,8 @@ class ResponsePart:
             mode: ``json`` for values that JSON has.
             exclude_none: leave out what is None.
         """
-        dumped: dict[str, Any] = self._adapter().dump_python(
-            self, mode=mode, exclude_none=exclude_none
-        )
+        adapter = type(self)._adapter()
+        dumped: dict[str, Any] = adapter.dump_python(self, mode=mode, exclude_none=exclude_none)
         return dumped
 
     def model_dump_json(self, *, exclude_none: bool = False) -> str:
@@ -154,7 +153,7 @@ class ResponsePart:
         Args:
             exclude_none: leave out what is None.
         """
-        return self._adapter().dump_json(self, exclude_none=exclude_none).decode()
+        return type(self)._adapter().dump_json(self, exclude_none=exclude_none).decode()
 
     @classmethod
     @cache
@@ -165,21 +164,25 @@ class ResponsePart:
     def _dump(
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        dumped = {**handler(self), **self.__dict__}
+        dumped: dict[str, Any] = handler(self)
+        for name, value in self.__dict__.items():
+            if (info.include is None or name in info.include) and name not in (info.exclude or ()):
+                dumped[name] = value
         if info.exclude_unset or info.exclude_none:
             return {name: value for name, value in dumped.items() if value is not None}
         return dumped
 
-    def _fields(self) -> dict[str, object]:
-        known = {item.name: getattr(self, item.name) for item in fields(cast(Any, self))}
-        return {**known, **self.__dict__}
-
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._fields() == self._fields()
+        return type(other) is type(self) and _values(other) == _values(self)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self._fields().items())
+        shown = ", ".join(f"{name}={value!r}" for name, value in _values(self).items())
         return f"{type(self).__name__}({shown})"
+
+
+def _values(part: ResponsePart) -> dict[str, object]:
+    known = {item.name: getattr(part, item.name) for item in fields(cast(Any, part))}
+    return {**known, **part.__dict__}
 
 
 class RequestBody(bytes):

@@ -54,7 +54,9 @@ def repaired_data(model: type[M], data: object) -> M | None:
             return None
         else:
             if left_out and item.model_extra is not None:
-                item.model_extra["unreadable"] = left_out
+                before = item.model_extra.get("unreadable")
+                known = before if isinstance(before, dict) else {}
+                item.model_extra["unreadable"] = {**known, **left_out}
             return item
     return None
 
