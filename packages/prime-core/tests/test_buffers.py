@@ -49,6 +49,21 @@ async def test_a_failure_comes_after_what_had_arrived() -> None:
             await reader.__anext__()
 
 
+async def test_a_first_reader_that_comes_late_loses_nothing() -> None:
+    buffer = ByteBuffer(10)
+
+    async def write() -> None:
+        for number in range(100):
+            await buffer.put(b"%04d" % number)
+        buffer.end()
+
+    writing = asyncio.create_task(write())
+    await asyncio.sleep(0.1)
+    assert await rest(buffer.reader()) == b"".join(b"%04d" % number for number in range(100))
+    assert buffer.gaps == ()
+    await writing
+
+
 async def test_without_a_reader_the_oldest_bytes_make_room_and_that_is_told() -> None:
     buffer = ByteBuffer(10)
     for number in range(100):

@@ -21,6 +21,8 @@ logger = logging.getLogger("prime_core")
 MOST_AT_ONCE = 256 * 1024
 # A reader that takes nothing for so long has been left lying about.
 READER_PATIENCE = 60.0
+# Whoever has just begun a stream gets so long to begin to read it, too.
+FIRST_READER_PATIENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class ByteBuffer:
     """The bytes that have arrived and were not taken yet.
 
     While somebody reads, a full buffer holds its writer up. While nobody does, its oldest
-    bytes make room for new ones, and a `Gap` says so; with a file, nothing is held up or lost.
+    bytes make room for new ones, and a `Gap` says so; the first time a reader has half a second
+    to come. With a file, nothing is held up or lost.
     It lives on one event loop; readers may be dropped anywhere.
 
     Args:
@@ -69,6 +72,7 @@ class ByteBuffer:
         self._readers: set[weakref.ref[ByteReader]] = set()
         self._blocked = 0
         self._last_take = 0.0
+        self._unread = True  # whether a first reader may be on its way
         self._lent: Lent | None = None
 
     @property
@@ -81,6 +85,8 @@ class ByteBuffer:
         reader = ByteReader(self)
         self._readers.add(weakref.ref(reader, self._forget_soon))
         self._last_take = self._loop.time()
+        self._unread = False
+        self._moved.set()
         return reader
 
     def put_nowait(self, data: bytes) -> bool:
@@ -201,9 +207,12 @@ class ByteBuffer:
         self._arrived.set()
 
     async def _reader_moves(self) -> bool:
-        """Waits until a reader has taken something; False when there is none any more."""
+        """Waits until a reader has come or taken something; False when there is none."""
         until = self._last_take + READER_PATIENCE
-        if not self._readers or (not self._blocked and self._loop.time() >= until):
+        if self._unread:
+            self._unread = False
+            until = self._loop.time() + FIRST_READER_PATIENCE
+        elif not self._readers or (not self._blocked and self._loop.time() >= until):
             return False
         self._moved.clear()
         with contextlib.suppress(asyncio.TimeoutError):
