@@ -95,7 +95,7 @@ async def test_an_empty_body_is_at_its_end(
 
 def test_there_is_nothing_to_wait_for_where_an_answer_has_no_body() -> None:
     # Aiohttp without its extensions, and with HEAD, has another reader then.
-    assert not OpenStream._has_nothing(aiohttp.EMPTY_PAYLOAD)
+    assert not OpenStream._may_wait(aiohttp.EMPTY_PAYLOAD)
 
 
 async def test_a_read_that_is_cancelled_loses_nothing(server: RawServer, connect: Connect) -> None:
@@ -253,3 +253,41 @@ async def test_a_page_in_place_of_the_body_is_an_error(server: RawServer, connec
     server.steps = [raw(page)]
     with pytest.raises(APIResponseError, match="HTML"):
         await open_stream(connect(), server)
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [({}, APIResponseError), ({"idle": 0.2}, APITimeoutError), ({"timeout": 0.3}, APITimeoutError)],
+)
+async def test_what_has_come_is_handed_out_before_the_failure_behind_it(
+    server: RawServer, connect: Connect, limits: dict[str, float], error: type[APIError]
+) -> None:
+    async def step(wire: Wire, _: Received) -> None:
+        await wire.send(HEAD + chunk(b"one"))
+        await asyncio.sleep(0.02)
+        await wire.send(chunk(b"two"))
+        if limits:
+            await wire.reader.read()
+        wire.close()
+
+    server.steps = [step]
+    async with await open_stream(connect(), server, **limits) as stream:
+        assert await stream.read() == b"one"
+        await asyncio.sleep(0.5)  # the failure comes while nobody reads
+        assert await stream.read() == b"two"
+        with pytest.raises(error):
+            await stream.read()
+
+
+async def test_a_client_that_is_closed_ends_its_streams(
+    server: RawServer, connect: Connect
+) -> None:
+    server.steps = [slowly(HEAD + chunk(b"one"))]
+    transport = connect()
+    async with await open_stream(transport, server, idle=60) as stream:
+        assert await stream.read() == b"one"
+        reading = asyncio.create_task(stream.read())
+        await asyncio.sleep(0.05)
+        await transport.aclose()
+        with pytest.raises(APIError, match="client was closed"):
+            await asyncio.wait_for(reading, 5)

@@ -101,7 +101,7 @@ async def test_answers_and_tool_calls_interleave(
     ]
 
 
-async def test_tool_calls_without_numbers_are_told_apart_by_their_ids(
+async def test_tool_calls_without_numbers_are_told_apart_by_their_ids_and_names(
     server: RawServer, client: AsyncInferenceClient
 ) -> None:
     pieces = [
@@ -109,6 +109,8 @@ async def test_tool_calls_without_numbers_are_told_apart_by_their_ids(
         {"function": {"arguments": "2"}},
         {"id": "b", "type": "custom", "custom": {"name": "g", "input": "3"}},
         {"custom": {"input": "4"}},
+        {"id": "b", "custom": {"name": "g", "input": "5"}},
+        {"function": {"name": "h", "arguments": "6"}},
     ]
     chunks = [delta(tool_calls=[tool]) for tool in pieces]
     completion = await assemble(server, client, [*chunks, end()])
@@ -116,8 +118,43 @@ async def test_tool_calls_without_numbers_are_told_apart_by_their_ids(
     assert calls is not None
     assert [call.model_dump(exclude_none=True) for call in calls] == [
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": "12"}},
-        {"id": "b", "type": "custom", "custom": {"name": "g", "input": "34"}},
+        {"id": "b", "type": "custom", "custom": {"name": "g", "input": "345"}},
+        {"id": "", "type": "function", "function": {"name": "h", "arguments": "6"}},
     ]
+
+
+async def test_unknown_fields_are_in_the_whole_too(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    tool = {"index": 0, "function": {"name": "f", "arguments": "{}", "strict": 1}, "signature": "s"}
+    chunks = [
+        piece({"delta": {"tool_calls": [tool]}, "native": None}, provider="p"),
+        piece({"delta": {"audio": 1}, "native": "end"}, inference_id=5),
+        end(),
+    ]
+    completion = await assemble(server, client, chunks)
+    assert completion.model_extra == {"provider": "p"}
+    assert completion.inference_id == "inf-1"
+    (choice,) = completion.choices
+    assert choice.model_extra == {"native": "end"}
+    assert choice.message.model_extra == {"audio": 1}
+    assert choice.message.tool_calls is not None
+    (call,) = choice.message.tool_calls
+    assert call.model_extra == {"signature": "s"}
+    assert call.function is not None
+    assert call.function.model_extra == {"strict": 1}
+
+
+async def test_what_names_a_completion_is_taken_as_it_comes_first(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": "x"}}], "model": "m"},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "created": 5},
+        {"choices": [], "id": "late", "usage": USAGE},
+    ]
+    completion = await assemble(server, client, chunks)
+    assert (completion.id, completion.model, completion.created) == ("late", "m", 5)
 
 
 async def test_logprobs_and_odd_places_of_usage(

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chats import HEAD, HELLO, STORY, Endless, streamed
+from chats import HEAD, HELLO, STORY, Endless, event, streamed, wire_chunk
 from raw_server import RawServer, Received, Wire
 
-from prime_inference import InferenceClient, StreamStateError
+from prime_inference import APIError, ChatCompletionStream, InferenceClient, StreamStateError
+
+
+async def silent(wire: Wire, _: Received) -> None:
+    await wire.send(HEAD)
+    await wire.reader.read()
 
 
 def test_a_stream_is_neither_pickled_nor_copied(
@@ -34,38 +43,47 @@ def test_a_sync_stream_that_is_dropped_is_closed(
     assert endless.gone.wait(5)
 
 
-def test_a_stream_is_read_by_one_thread(server: RawServer, sync_client: InferenceClient) -> None:
-    async def step(wire: Wire, _: Received) -> None:
-        await wire.send(HEAD)
-        await wire.reader.read()
+@pytest.mark.parametrize("read", [next, list, ChatCompletionStream.get_final_completion])
+def test_a_second_reader_leaves_the_first_one_its_stream(
+    server: RawServer,
+    sync_client: InferenceClient,
+    read: Callable[[ChatCompletionStream], object],
+) -> None:
+    refused = threading.Event()
+
+    async def step(wire: Wire, received: Received) -> None:
+        await wire.send(HEAD + wire_chunk(event(STORY[0])))
+        await asyncio.to_thread(refused.wait, 10)
+        for chunk in STORY[1:]:
+            await wire.send(wire_chunk(event(chunk)))
+        await wire.send(b"0\r\n\r\n")
 
     server.steps = [step]
     stream = sync_client.chat.completions.create(**HELLO, stream=True)
-    ended: list[BaseException] = []
+    next(stream)
+    with ThreadPoolExecutor() as pool:
+        whole = pool.submit(stream.get_final_completion)
+        time.sleep(0.1)
+        with pytest.raises(StreamStateError, match="two at once"):
+            read(stream)
+        refused.set()
+        assert whole.result(10).choices[0].message.content == "A lock."
 
-    def read() -> None:
-        try:
-            next(stream)
-        except BaseException as error:
-            ended.append(error)
 
-    threads = [threading.Thread(target=read) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert [type(error) for error in ended] == [StreamStateError] * 2
-    assert any("two at once" in str(error) for error in ended)
+def test_a_client_that_is_closed_ends_its_streams(
+    server: RawServer, sync_client: InferenceClient
+) -> None:
+    server.steps = [silent]
+    stream = sync_client.chat.completions.create(**HELLO, stream=True)
+    threading.Timer(0.1, sync_client.close).start()
+    with pytest.raises(APIError, match="client was closed"):
+        next(stream)
 
 
 def test_a_stream_that_is_closed_while_it_is_read_says_so(
     server: RawServer, sync_client: InferenceClient
 ) -> None:
-    async def step(wire: Wire, _: Received) -> None:
-        await wire.send(HEAD)
-        await wire.reader.read()
-
-    server.steps = [step]
+    server.steps = [silent]
     stream = sync_client.chat.completions.create(**HELLO, stream=True)
     threading.Timer(0.1, stream.close).start()
     with pytest.raises(StreamStateError, match="closed while it was read"):

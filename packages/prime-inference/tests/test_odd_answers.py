@@ -155,9 +155,26 @@ async def test_all_that_is_odd_in_a_whole_answer_is_kept(
     left_out = {"created": "late", "choices.0.delta.role": 5}
     assert chunk.model_extra is not None
     assert chunk.model_extra["unreadable"] == left_out
-    (choice,) = stream.get_completion_so_far().choices
+    completion = stream.get_completion_so_far()
+    assert completion.model_extra == {"unreadable": left_out}
+    (choice,) = completion.choices
     assert (choice.message.content, choice.finish_reason) == ("A lock.", "stop")
     assert choice.message.model_extra == {"provider": "p"}
+
+
+async def test_a_whole_answer_in_place_of_a_stream_has_its_parts_in_their_order(
+    server: RawServer, client: AsyncInferenceClient
+) -> None:
+    calls = [{"index": 0, "function": {"name": name, "arguments": "{}"}} for name in "fg"]
+    messages = [{"content": "A"}, {"content": "B", "tool_calls": calls}]
+    whole = {**COMPLETION, "choices": [{"message": message} for message in messages]}
+    server.steps = [answer(200, whole, **JSON)]
+    stream = await client.chat.completions.create(**HELLO, stream=True)
+    first, second = (await stream.get_final_completion()).choices
+    assert (first.index, first.message.content) == (0, "A")
+    assert (second.index, second.message.content) == (1, "B")
+    called = [call.function for call in second.message.tool_calls or ()]
+    assert [function and function.name for function in called] == ["f", "g"]
 
 
 async def test_halves_of_characters_are_replaced(

@@ -93,7 +93,7 @@ class EventStream(Generic[M]):
                 try:
                     piece = await self.stream.read()
                 except BaseException:  # a cancellation, too
-                    self.close()
+                    self.leave()
                     raise
                 self.feed(piece)
             item = self.take()
@@ -183,6 +183,11 @@ class EventStream(Generic[M]):
         self.open = False
         self.received.clear()
         self.stream.close()
+
+    def leave(self) -> None:
+        """Closes it for one who reads no further, unless it is somebody else who reads it."""
+        if not self.stream.is_anothers():
+            self.close()
 
     def _cut_short(self) -> APIError:
         kind = self.stream.content_type

@@ -187,10 +187,11 @@ def _close_idle(connector: aiohttp.BaseConnector) -> None:
 
 
 class _Protocol(ResponseHandler):
-    """Tells a body's reader at once that the body can't be parsed any further.
+    """Tells a body's reader at once that the body can't be parsed any further, or is closed.
 
-    aiohttp tells only those who wait for the head of an answer: after a bad chunk further on,
-    the body's reader would wait for its deadline, which for a command's stream may be hours.
+    aiohttp tells only those who wait for the head of an answer: after a bad chunk further on, or
+    when the client is closed, the body's reader would wait for its deadline, which for a
+    command's stream may be hours, or for ever.
 
     Its limit of silence is kept by one timer that looks again, not by a new one a packet, which
     would cost as much as what is done with the packet of a stream of events.
@@ -219,9 +220,23 @@ class _Protocol(ResponseHandler):
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         super().set_exception(exc, *cause)
+        if isinstance(exc, HttpProcessingError):
+            _fail(self._payload, aiohttp.ClientPayloadError(exc.message))
+
+    def close(self) -> None:
         body = self._payload
-        if isinstance(exc, HttpProcessingError) and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError(exc.message))
+        super().close()
+        _fail(body, aiohttp.ClientConnectionError("The client was closed."))
+
+    def abort(self) -> None:
+        body = self._payload
+        super().abort()
+        _fail(body, aiohttp.ClientConnectionError("The client was closed."))
+
+
+def _fail(body: aiohttp.StreamReader | None, error: aiohttp.ClientError) -> None:
+    if body is not None and not body.is_eof() and body.exception() is None:
+        body.set_exception(error)
 
 
 def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:

@@ -100,7 +100,10 @@ class OpenStream:
         self._reading = True
         content = self._content
         try:
-            if self._has_nothing(content):
+            received = self._received()
+            if received:
+                return received
+            if self._may_wait(content):
                 # What `readany` does too, with two coroutines more. The garbage collector goes
                 # through those of thousands of streams that wait, which costs as much as reading.
                 content._waiter = self._loop.create_future()
@@ -109,7 +112,7 @@ class OpenStream:
                         await content._waiter
                 finally:
                     content._waiter = None
-            return content.read_nowait() or await content.readany()
+            return self._received() or await content.readany()
         except Exception as error:
             closed = self._release is None
             failure = failure_of_transport(self._call, error, reading=True)
@@ -120,12 +123,21 @@ class OpenStream:
             raise StreamStateError("The stream was closed while it was read.")
         raise finished(self._call, failure)
 
+    def _received(self) -> bytes:
+        """What has come, which aiohttp itself would keep back once an error has come behind it."""
+        buffer = getattr(self._content, "_buffer", ())  # none in an answer without a body
+        return b"".join([self._content._read_nowait_chunk(-1) for _ in range(len(buffer))])
+
     @staticmethod
-    def _has_nothing(content: aiohttp.StreamReader) -> bool:
-        """Whether nothing has come that could be read, not even the end, and more may come."""
+    def _may_wait(content: aiohttp.StreamReader) -> bool:
+        """Whether neither the end nor a failure has come."""
         # First whether the end has come: the reader of an answer without a body is another.
-        come = content.is_eof() or content._buffer or content.exception() is not None
-        return not come and content._protocol.connected and content._waiter is None
+        over = content.is_eof() or content.exception() is not None
+        return not over and content._protocol.connected and content._waiter is None
+
+    def is_anothers(self) -> bool:
+        """Whether somebody else reads it just now, or it belongs to another event loop."""
+        return self._reading or asyncio._get_running_loop() not in (None, self._loop)
 
     def _check_readable(self) -> None:
         if self._reading:

@@ -36,15 +36,28 @@ def from_whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
     if "choices" not in chunk.model_fields_set:
         raise ValueError("it has no choices")
     data = chunk.model_dump(exclude_unset=True)
-    for choice in data["choices"]:
+    choices = data["choices"]
+    numbered = len({choice["index"] for choice in choices}) == len(choices)
+    for number, choice in enumerate(choices):
         message = choice.pop("message", None)
         if message is not None:
             choice["delta"] = message
+            _number(message)
+        if not numbered:
+            choice["index"] = number
     whole = repaired_data(ChatCompletionChunk, data)
     if whole is None:
         raise ValueError("a message of it is none")
     whole.object = "chat.completion.chunk"
     return whole
+
+
+def _number(message: object) -> None:
+    """Numbers the tools' calls of a whole message, which stand in their order."""
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    for number, call in enumerate(calls if isinstance(calls, list) else []):
+        if isinstance(call, dict):
+            call["index"] = number
 
 
 @dataclass
@@ -56,25 +69,30 @@ class _Tool:
     name: str = ""
     text: list[str] = field(default_factory=list)
     custom: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+    called_extra: dict[str, Any] = field(default_factory=dict)  # of its function
 
     def add(self, piece: ToolCallDelta) -> None:
         self.id = self.id or piece.id or ""
         self.type = piece.type or self.type
+        self.extra.update(vars(piece))
         if piece.function is not None:
             self.name = self.name or piece.function.name or ""
             self.text.append(piece.function.arguments or "")
+            self.called_extra.update(vars(piece.function))
         elif piece.custom is not None:
             self.custom = True
             self.name = self.name or piece.custom.name or ""
             self.text.append(piece.custom.input or "")
+            self.called_extra.update(vars(piece.custom))
 
     def whole(self) -> ToolCall:
+        called = {**self.called_extra, "name": self.name}
         text = "".join(self.text)
+        call = {**self.extra, "id": self.id, "type": self.type}
         if self.custom:
-            call = CustomToolCall(name=self.name, input=text)
-            return ToolCall(id=self.id, type=self.type, custom=call)
-        function = FunctionCall(name=self.name, arguments=text)
-        return ToolCall(id=self.id, type=self.type, function=function)
+            return ToolCall(**{**call, "custom": CustomToolCall(**{**called, "input": text})})
+        return ToolCall(**{**call, "function": FunctionCall(**{**called, "arguments": text})})
 
 
 @dataclass(slots=True)
@@ -95,6 +113,7 @@ class _Answer:
     tools: dict[int, _Tool] | None = None
     logprobs: list[ChoiceLogprobs] | None = None
     extra: dict[str, Any] | None = None
+    message_extra: dict[str, Any] | None = None
 
     def add(self, choice: ChunkChoice) -> None:
         delta = choice.delta
@@ -119,28 +138,31 @@ class _Answer:
             tools = self.tools = self.tools or {}
             for piece in delta.tool_calls:
                 tools.setdefault(_place(piece, tools), _Tool()).add(piece)
+        if vars(choice):
+            self.extra = {**(self.extra or {}), **vars(choice)}
         if vars(delta):
-            extra = self.extra = self.extra or {}
-            extra.update(vars(delta))
+            self.message_extra = {**(self.message_extra or {}), **vars(delta)}
 
     def whole(self, index: int) -> Choice:
         tools = self.tools or {}
-        message = ChatCompletionMessage(
-            role=self.role or "assistant",
-            content=_joined(self.content),
-            refusal=_joined(self.refusal),
-            reasoning_content=_joined(self.reasoning_content),
-            reasoning=_joined(self.reasoning),
-            reasoning_details=self.reasoning_details,
-            tool_calls=[tools[place].whole() for place in sorted(tools)] or None,
+        message = {
+            **(self.message_extra or {}),
+            "role": self.role or "assistant",
+            "content": _joined(self.content),
+            "refusal": _joined(self.refusal),
+            "reasoning_content": _joined(self.reasoning_content),
+            "reasoning": _joined(self.reasoning),
+            "reasoning_details": self.reasoning_details,
+            "tool_calls": [tools[place].whole() for place in sorted(tools)] or None,
+        }
+        choice = {
             **(self.extra or {}),
-        )
-        return Choice(
-            index=index,
-            message=message,
-            finish_reason=self.finish_reason,
-            logprobs=self._logprobs(),
-        )
+            "index": index,
+            "message": ChatCompletionMessage(**message),
+            "finish_reason": self.finish_reason,
+            "logprobs": self._logprobs(),
+        }
+        return Choice(**choice)
 
     def _logprobs(self) -> ChoiceLogprobs | None:
         if self.logprobs is None:
@@ -159,11 +181,18 @@ def _with(pieces: list[T] | None, piece: T) -> list[T]:
 
 
 def _place(piece: ToolCallDelta, tools: Mapping[int, _Tool]) -> int:
-    """Which call a piece belongs to; without a number, one with an id begins another."""
+    """Which call a piece belongs to; without a number, another id or name begins another."""
     if piece.index is not None:
         return piece.index
-    last = max(tools, default=-1)
-    return last + 1 if piece.id or last < 0 else last
+    for place, tool in tools.items():
+        if piece.id and tool.id == piece.id:
+            return place
+    if not tools:
+        return 0
+    last = max(tools)
+    part = piece.custom if piece.function is None else piece.function
+    name = None if part is None else part.name
+    return last + 1 if piece.id or (name and tools[last].name not in ("", name)) else last
 
 
 def _joined(pieces: list[str] | None) -> str | None:
@@ -185,6 +214,7 @@ class CompletionAssembler:
         "_answer",
         "_answers",
         "_created",
+        "_extra",
         "_id",
         "_index",
         "_model",
@@ -197,9 +227,8 @@ class CompletionAssembler:
         self._answers: dict[int, _Answer] = {}
         self._answer = _Answer()  # the one of the piece before, and its number
         self._index: int | None = None
-        # Of the first chunk that has an id. The chunk itself has nine parts for the garbage
-        # collector to go through.
-        self._id = ""
+        self._extra: dict[str, Any] | None = None
+        self._id = ""  # this and the next two as they come first
         self._created: int | None = None
         self._model = ""
         self._usage: CompletionUsage | None = None
@@ -214,7 +243,13 @@ class CompletionAssembler:
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Takes a chunk."""
         if not self._id:
-            self._id, self._created, self._model = chunk.id, chunk.created, chunk.model
+            self._id = chunk.id
+        if self._created is None:
+            self._created = chunk.created
+        if not self._model:
+            self._model = chunk.model
+        if chunk.model_extra:
+            self._extra = {**(self._extra or {}), **chunk.model_extra}
         for choice in chunk.choices:
             if choice.index != self._index:
                 self._index = choice.index
@@ -231,13 +266,15 @@ class CompletionAssembler:
 
     def completion(self, inference_id: str | None) -> ChatCompletion:
         """What came so far, as a completion."""
-        return ChatCompletion(
-            id=self._id,
-            created=self._created,
-            model=self._model,
-            choices=[self._answers[index].whole(index) for index in sorted(self._answers)],
-            usage=self._usage,
-            service_tier=self._service_tier,
-            system_fingerprint=self._system_fingerprint,
-            inference_id=inference_id,
-        )
+        completion = {
+            **(self._extra or {}),
+            "id": self._id,
+            "created": self._created,
+            "model": self._model,
+            "choices": [self._answers[index].whole(index) for index in sorted(self._answers)],
+            "usage": self._usage,
+            "service_tier": self._service_tier,
+            "system_fingerprint": self._system_fingerprint,
+            "inference_id": inference_id,
+        }
+        return ChatCompletion(**completion)

@@ -65,7 +65,7 @@ class AsyncChatCompletionStream:
         except APIError as error:
             raise named(error) from error.__cause__
         finally:
-            events.close()
+            events.leave()
 
     async def __anext__(self) -> ChatCompletionChunk:
         """The next chunk.
