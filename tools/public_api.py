@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, Generic
 
 from pydantic import BaseModel
+from pydantic.dataclasses import is_pydantic_dataclass
 from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,7 +120,7 @@ def describe_class(cls: type) -> Iterator[str]:
     yield f"class {cls.__name__}{generic}" + (f"({bases})" if bases else "")
     if issubclass(cls, Enum):
         yield from (f"member {cls.__name__}.{each.name} = {each.value!r}" for each in cls)
-    elif issubclass(cls, BaseModel):
+    elif issubclass(cls, BaseModel) or is_pydantic_dataclass(cls):
         yield from (f"field {cls.__name__}.{line}" for line in model_fields(cls))
     else:
         yield from (f"attribute {cls.__name__}.{line}" for line in attributes(cls))
@@ -168,6 +169,8 @@ def members(cls: type) -> Iterator[str]:
             continue  # pydantic's hooks
         if name == "__init__" and getattr(cls, "_is_protocol", False):
             continue  # typing's own, which refuses instances
+        if name == "__init__" and is_pydantic_dataclass(cls):
+            continue  # pydantic's own, which takes the fields by name
         if isinstance(value, property) and value.fget is not None:
             settable = " (settable)" if value.fset else ""
             yield f"property {shown}: {annotation(value.fget, 'return')}{settable}"
@@ -177,9 +180,9 @@ def members(cls: type) -> Iterator[str]:
             yield method_line(shown, value)
 
 
-def model_fields(cls: type[BaseModel]) -> Iterator[str]:
+def model_fields(cls: type[Any]) -> Iterator[str]:
     written = written_in_body(cls)
-    for name, field in cls.model_fields.items():
+    for name, field in cls.__pydantic_fields__.items():
         if name in written:
             alias = f" (on the wire: {field.alias})" if field.alias else ""
             yield f"{name}: {written[name]}{default_of(field)}{alias}"

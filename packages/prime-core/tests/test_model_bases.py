@@ -4,14 +4,17 @@ import copy
 import gc
 import json
 import pickle
-from dataclasses import dataclass
+import weakref
 from datetime import datetime, timedelta, timezone
-from typing import ClassVar
+from typing import Any, ClassVar
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 
 from prime_core.models import (
     OpenEnum,
@@ -171,7 +174,7 @@ def test_models_pickle_and_copy_with_what_was_set() -> None:
         assert encode_request(same) == encode_request(request)
 
 
-DROPS = {"drops": [{"size": 1, "wet": True, "inner": {"of": [None, 2]}}]}
+DROPS: dict[str, list[Any]] = {"drops": [{"size": 1, "wet": True, "inner": {"of": [None, 2]}}]}
 
 
 def test_a_part_keeps_unknown_fields_wherever_it_goes() -> None:
@@ -196,6 +199,20 @@ def test_a_part_keeps_unknown_fields_wherever_it_goes() -> None:
         assert same.drops[0].model_extra == {"wet": True}
 
 
+def test_a_part_is_dumped_as_it_is_asked_for() -> None:
+    (drop,) = Drops.model_validate(DROPS).drops
+    assert drop.model_dump(include={"wet"}) == {"wet": True}
+    assert drop.model_dump(exclude={"wet", "inner"}) == {"size": 1}
+    assert drop.model_dump(exclude_unset=True) == DROPS["drops"][0]
+    assert drop.model_dump_json(indent=1, exclude={"inner"}) == '{\n "size": 1,\n "wet": true\n}'
+
+    class Shelf(BaseModel):
+        things: list[Any]
+
+    assert Shelf(things=[drop]).model_dump(exclude_none=True) == {"things": DROPS["drops"]}
+    assert json.loads(to_json(drop, exclude_none=True)) == DROPS["drops"][0]
+
+
 def test_parts_of_other_values_are_not_equal() -> None:
     assert Drop(size=1) == Drop(size=1)
     assert Drop(size=1) != Drop(size=2)
@@ -203,11 +220,21 @@ def test_parts_of_other_values_are_not_equal() -> None:
     other.model_extra["wet"] = True
     assert other != Drop(size=1)
     assert Drop() != Drops(drops=[])
+    assert other == ANY
 
 
 def test_a_part_checks_its_fields() -> None:
     with pytest.raises(ValidationError, match=r"drops\.0\.inner\.size"):
         Drops.model_validate({"drops": [{"inner": {"size": "large"}}]})
+    with pytest.raises(ValidationError, match="size"):
+        Drop(size="large")  # type: ignore[arg-type]
+
+
+def test_a_part_may_be_referred_to_weakly() -> None:
+    held = [Drop()]
+    reference = weakref.ref(held[0])
+    held.clear()
+    assert reference() is None
 
 
 def test_the_garbage_collector_has_one_object_a_part_to_go_through() -> None:

@@ -6,11 +6,11 @@ newer server adds. Models hold data only: what acts on them lives in the clients
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from datetime import datetime, timezone
 from enum import Enum
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import (
@@ -22,9 +22,10 @@ from pydantic import (
     SecretStr,
     SerializationInfo,
     SerializerFunctionWrapHandler,
-    TypeAdapter,
     model_serializer,
 )
+from pydantic.main import IncEx
+from pydantic_core import SchemaSerializer
 
 __all__ = [
     "OpenEnum",
@@ -119,15 +120,18 @@ class ResponseModel(BaseModel):
 class ResponsePart:
     """Base of the inner parts of replies of which thousands are held at once: chunks of streams.
 
-    A subclass is a ``@dataclass(slots=True, kw_only=True, repr=False, eq=False)``. As with
-    `ResponseModel`, what a newer server adds is accepted. It has a third of the objects that a
-    model consists of; the garbage collector, which goes through all of them again and again, took
-    a quarter of the CPU time of 2,000 streams with models. The price: null and a field that was
-    not sent are one.
+    A subclass is a ``@dataclass(slots=True, kw_only=True, repr=False, eq=False)`` of pydantic's.
+    As with `ResponseModel`, what a newer server adds is accepted. It has a third of the objects
+    that a model consists of; the garbage collector, which goes through all of them again and
+    again, took a quarter of the CPU time of 2,000 streams with models. The price: null and a field
+    that was not sent are one.
     """
 
-    __slots__ = ("__dict__",)  # the unknown fields; made when there are some
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="allow", hide_input_in_errors=True)
+    __slots__ = ("__dict__", "__weakref__")  # the unknown fields; made when there are some
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="allow", defer_build=True, hide_input_in_errors=True
+    )
+    __pydantic_serializer__: ClassVar[SchemaSerializer]
 
     @property
     def model_extra(self) -> dict[str, Any]:
@@ -135,30 +139,65 @@ class ResponsePart:
         return self.__dict__
 
     def model_dump(
-        self, *, mode: Literal["python", "json"] = "python", exclude_none: bool = False
+        self,
+        *,
+        mode: Literal["python", "json"] = "python",
+        include: IncEx | None = None,
+        exclude: IncEx | None = None,
+        exclude_unset: bool = False,
+        exclude_defaults: bool = False,
+        exclude_none: bool = False,
     ) -> dict[str, Any]:
         """All fields as a dict.
 
         Args:
             mode: ``json`` for values that JSON has.
+            include: only these fields.
+            exclude: all but these fields.
+            exclude_unset: as ``exclude_none``.
+            exclude_defaults: leave out what has its default.
             exclude_none: leave out what is None.
         """
-        adapter = type(self)._adapter()
-        dumped: dict[str, Any] = adapter.dump_python(self, mode=mode, exclude_none=exclude_none)
+        dumped: dict[str, Any] = self.__pydantic_serializer__.to_python(
+            self,
+            mode=mode,
+            include=include,
+            exclude=exclude,
+            exclude_unset=exclude_unset,
+            exclude_defaults=exclude_defaults,
+            exclude_none=exclude_none,
+        )
         return dumped
 
-    def model_dump_json(self, *, exclude_none: bool = False) -> str:
+    def model_dump_json(
+        self,
+        *,
+        indent: int | None = None,
+        include: IncEx | None = None,
+        exclude: IncEx | None = None,
+        exclude_unset: bool = False,
+        exclude_defaults: bool = False,
+        exclude_none: bool = False,
+    ) -> str:
         """All fields as JSON.
 
         Args:
-            exclude_none: leave out what is None.
+            indent: blanks of a level; all in one line without it.
+            include: as for `model_dump`.
+            exclude: as for `model_dump`.
+            exclude_unset: as for `model_dump`.
+            exclude_defaults: as for `model_dump`.
+            exclude_none: as for `model_dump`.
         """
-        return type(self)._adapter().dump_json(self, exclude_none=exclude_none).decode()
-
-    @classmethod
-    @cache
-    def _adapter(cls) -> TypeAdapter[Any]:
-        return TypeAdapter(cls)
+        return self.__pydantic_serializer__.to_json(
+            self,
+            indent=indent,
+            include=include,
+            exclude=exclude,
+            exclude_unset=exclude_unset,
+            exclude_defaults=exclude_defaults,
+            exclude_none=exclude_none,
+        ).decode()
 
     @model_serializer(mode="wrap")
     def _dump(
@@ -173,11 +212,16 @@ class ResponsePart:
         return dumped
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and _values(other) == _values(self)
+        if type(other) is not type(self):
+            return NotImplemented
+        return _values(self) == _values(other)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in _values(self).items())
         return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> Iterable[tuple[str, object]]:
+        return _values(self).items()
 
 
 def _values(part: ResponsePart) -> dict[str, object]:

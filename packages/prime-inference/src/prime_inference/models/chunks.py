@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from prime_core.models import ResponseModel, ResponsePart
 from prime_inference.models.chat import ESSENTIAL, ChoiceLogprobs, CompletionUsage
