@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from types import TracebackType
 from typing import Any
 
@@ -41,6 +41,7 @@ class OpenStream:
     """
 
     __slots__ = (
+        "_buffer",
         "_call",
         "_content",
         "_loop",
@@ -59,6 +60,8 @@ class OpenStream:
         self._call = call
         self._response = response
         self._content = response.content
+        # What has come; an answer without a body has none.
+        self._buffer: Sized = getattr(response.content, "_buffer", ())
         self._release: Callable[[], None] | None = release
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
@@ -98,12 +101,9 @@ class OpenStream:
         """As `__anext__`, but none at the end."""
         self._check_readable()
         self._reading = True
-        content = self._content
+        content, buffer = self._content, self._buffer
         try:
-            received = self._received()
-            if received:
-                return received
-            if self._may_wait(content):
+            if not buffer and self._may_wait(content):
                 # What `readany` does too, with two coroutines more. The garbage collector goes
                 # through those of thousands of streams that wait, which costs as much as reading.
                 content._waiter = self._loop.create_future()
@@ -112,7 +112,10 @@ class OpenStream:
                         await content._waiter
                 finally:
                     content._waiter = None
-            return self._received() or await content.readany()
+            if buffer:
+                # aiohttp itself would keep back what has come once a failure has come behind it.
+                return b"".join([content._read_nowait_chunk(-1) for _ in range(len(buffer))])
+            return await content.readany()
         except Exception as error:
             closed = self._release is None
             failure = failure_of_transport(self._call, error, reading=True)
@@ -123,16 +126,11 @@ class OpenStream:
             raise StreamStateError("The stream was closed while it was read.")
         raise finished(self._call, failure)
 
-    def _received(self) -> bytes:
-        """What has come, which aiohttp itself would keep back once an error has come behind it."""
-        buffer = getattr(self._content, "_buffer", ())  # none in an answer without a body
-        return b"".join([self._content._read_nowait_chunk(-1) for _ in range(len(buffer))])
-
     @staticmethod
     def _may_wait(content: aiohttp.StreamReader) -> bool:
         """Whether neither the end nor a failure has come."""
         # First whether the end has come: the reader of an answer without a body is another.
-        over = content.is_eof() or content.exception() is not None
+        over = content.is_eof() or content._exception is not None
         return not over and content._protocol.connected and content._waiter is None
 
     def is_anothers(self) -> bool:

@@ -118,7 +118,10 @@ class _Answer:
     def add(self, choice: ChunkChoice) -> None:
         delta = choice.delta
         if delta.content is not None:
-            self.content = _with(self.content, delta.content)
+            if self.content is None:
+                self.content = [delta.content]
+            else:  # as nearly always: without a call
+                self.content.append(delta.content)
         if choice.finish_reason is not None:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
@@ -139,9 +142,9 @@ class _Answer:
             for piece in delta.tool_calls:
                 tools.setdefault(_place(piece, tools), _Tool()).add(piece)
         if vars(choice):
-            self.extra = {**(self.extra or {}), **vars(choice)}
+            self.extra = _updated(self.extra, vars(choice))
         if vars(delta):
-            self.message_extra = {**(self.message_extra or {}), **vars(delta)}
+            self.message_extra = _updated(self.message_extra, vars(delta))
 
     def whole(self, index: int) -> Choice:
         tools = self.tools or {}
@@ -178,6 +181,14 @@ def _with(pieces: list[T] | None, piece: T) -> list[T]:
         return [piece]
     pieces.append(piece)
     return pieces
+
+
+def _updated(fields: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
+    """The fields and more of them."""
+    if fields is None:
+        return dict(more)
+    fields.update(more)
+    return fields
 
 
 def _place(piece: ToolCallDelta, tools: Mapping[int, _Tool]) -> int:
@@ -218,6 +229,7 @@ class CompletionAssembler:
         "_id",
         "_index",
         "_model",
+        "_named",
         "_service_tier",
         "_system_fingerprint",
         "_usage",
@@ -228,7 +240,8 @@ class CompletionAssembler:
         self._answer = _Answer()  # the one of the piece before, and its number
         self._index: int | None = None
         self._extra: dict[str, Any] | None = None
-        self._id = ""  # this and the next two as they come first
+        self._named = False  # whether the next three have come, which each counts as it comes first
+        self._id = ""
         self._created: int | None = None
         self._model = ""
         self._usage: CompletionUsage | None = None
@@ -242,27 +255,32 @@ class CompletionAssembler:
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Takes a chunk."""
-        if not self._id:
-            self._id = chunk.id
-        if self._created is None:
-            self._created = chunk.created
-        if not self._model:
-            self._model = chunk.model
-        if chunk.model_extra:
-            self._extra = {**(self._extra or {}), **chunk.model_extra}
-        for choice in chunk.choices:
+        fields = vars(chunk)  # a third of the time that attributes of a model take
+        if not self._named:
+            self._name(chunk)
+        if chunk.__pydantic_extra__:
+            self._extra = _updated(self._extra, chunk.__pydantic_extra__)
+        usage: CompletionUsage | None = fields["usage"]
+        choices: list[ChunkChoice] = fields["choices"]
+        for choice in choices:
             if choice.index != self._index:
                 self._index = choice.index
                 self._answer = self._answers.setdefault(choice.index, _Answer())
             self._answer.add(choice)
-            if choice.usage is not None and chunk.usage is None:
+            if choice.usage is not None and usage is None:
                 self._usage = choice.usage
-        if chunk.usage is not None:
-            self._usage = chunk.usage
-        if chunk.service_tier is not None:
-            self._service_tier = chunk.service_tier
-        if chunk.system_fingerprint is not None:
-            self._system_fingerprint = chunk.system_fingerprint
+        if usage is not None:
+            self._usage = usage
+        if fields["service_tier"] is not None:
+            self._service_tier = fields["service_tier"]
+        if fields["system_fingerprint"] is not None:
+            self._system_fingerprint = fields["system_fingerprint"]
+
+    def _name(self, chunk: ChatCompletionChunk) -> None:
+        self._id = self._id or chunk.id
+        self._created = chunk.created if self._created is None else self._created
+        self._model = self._model or chunk.model
+        self._named = bool(self._id and self._model and self._created is not None)
 
     def completion(self, inference_id: str | None) -> ChatCompletion:
         """What came so far, as a completion."""
