@@ -279,6 +279,31 @@ async def test_what_has_come_is_handed_out_before_the_failure_behind_it(
             await stream.read()
 
 
+async def _slowly_read(stream: OpenStream) -> None:
+    async for _ in stream:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("limits", "silence"), [({"timeout": 0.5, "idle": 60.0}, 0.0), ({"idle": 0.2}, 0.5)]
+)
+async def test_nothing_comes_behind_a_limit_that_has_passed(
+    server: RawServer, connect: Connect, limits: dict[str, float], silence: float
+) -> None:
+    async def step(wire: Wire, _: Received) -> None:
+        await wire.send(HEAD + chunk(b"one"))
+        await asyncio.sleep(silence)
+        for _number in range(100_000):  # always more than is read
+            await wire.send(chunk(b"more" * 1000))
+            await asyncio.sleep(0)
+
+    server.steps = [step]
+    async with await open_stream(connect(), server, **limits) as stream:
+        await asyncio.sleep(1)
+        with pytest.raises(APITimeoutError):
+            await asyncio.wait_for(_slowly_read(stream), 5)
+
+
 async def test_a_client_that_is_closed_ends_its_streams(
     server: RawServer, connect: Connect
 ) -> None:

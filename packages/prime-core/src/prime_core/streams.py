@@ -114,7 +114,10 @@ class OpenStream:
                     content._waiter = None
             if buffer:
                 # aiohttp itself would keep back what has come once a failure has come behind it.
-                return b"".join([content._read_nowait_chunk(-1) for _ in range(len(buffer))])
+                received = b"".join([content._read_nowait_chunk(-1) for _ in range(len(buffer))])
+                if content._exception is not None or self._is_late(content):
+                    self._response.close()  # nothing comes behind a failure
+                return received
             return await content.readany()
         except Exception as error:
             closed = self._release is None
@@ -132,6 +135,17 @@ class OpenStream:
         # First whether the end has come: the reader of an answer without a body is another.
         over = content.is_eof() or content._exception is not None
         return not over and content._protocol.connected and content._waiter is None
+
+    def _is_late(self, content: aiohttp.StreamReader) -> bool:
+        """Whether the total limit has passed, which aiohttp tells only those who wait."""
+        if self._call.timeout is None:
+            return False
+        try:
+            content._timer.assert_timeout()
+        except asyncio.TimeoutError:
+            content.set_exception(asyncio.TimeoutError())
+            return True
+        return False
 
     def is_anothers(self) -> bool:
         """Whether somebody else reads it just now, or it belongs to another event loop."""
