@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from discovery import classes
 from pydantic import BaseModel, JsonValue, SecretStr
+from pydantic.dataclasses import is_pydantic_dataclass, rebuild_dataclass
+from pydantic.fields import FieldInfo
 
 from prime_core.sync import Facade
 
@@ -69,14 +71,20 @@ def _instance(cls: type[Any]) -> Any:
         return next(iter(cls))
     if issubclass(cls, BaseModel):
         # Unchecked: what is tested is not whether the values make sense together.
-        fields = {name: sample(field.annotation) for name, field in cls.model_fields.items()}
-        return cls.model_construct(**fields)
+        return cls.model_construct(**_fields(cls.model_fields))
+    if is_pydantic_dataclass(cls):
+        rebuild_dataclass(cls)  # built when first needed, as models are
+        return cls(**_fields(cls.__pydantic_fields__))
     if issubclass(cls, str):
         return cls("text")
     if issubclass(cls, Facade):
         asynchronous = classes()[_async_twin(cls)]
         return cls._wrap(sample(asynchronous))
     return cls(**_arguments(cls))
+
+
+def _fields(fields: dict[str, FieldInfo]) -> dict[str, Any]:
+    return {name: sample(field.annotation) for name, field in fields.items()}
 
 
 def _async_twin(cls: type[Any]) -> str:
