@@ -124,10 +124,10 @@ class ResponsePart:
     As with `ResponseModel`, what a newer server adds is accepted. It has a third of the objects
     that a model consists of; the garbage collector, which goes through all of them again and
     again, took a quarter of the CPU time of 2,000 streams with models. The price: null and a field
-    that was not sent are one.
+    that was not sent are one, and an unknown field is included or excluded whole.
     """
 
-    __slots__ = ("__dict__", "__weakref__")  # the unknown fields; made when there are some
+    __slots__ = ("__dict__", "__weakref__")  # the unknown fields; made when asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="allow", defer_build=True, hide_input_in_errors=True
     )

@@ -255,26 +255,23 @@ class CompletionAssembler:
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Takes a chunk."""
-        fields = vars(chunk)  # a third of the time that attributes of a model take
         if not self._named:
             self._name(chunk)
         if chunk.__pydantic_extra__:
             self._extra = _updated(self._extra, chunk.__pydantic_extra__)
-        usage: CompletionUsage | None = fields["usage"]
-        choices: list[ChunkChoice] = fields["choices"]
-        for choice in choices:
+        for choice in chunk.choices:
             if choice.index != self._index:
                 self._index = choice.index
                 self._answer = self._answers.setdefault(choice.index, _Answer())
             self._answer.add(choice)
-            if choice.usage is not None and usage is None:
+            if choice.usage is not None and chunk.usage is None:
                 self._usage = choice.usage
-        if usage is not None:
-            self._usage = usage
-        if fields["service_tier"] is not None:
-            self._service_tier = fields["service_tier"]
-        if fields["system_fingerprint"] is not None:
-            self._system_fingerprint = fields["system_fingerprint"]
+        if chunk.usage is not None:
+            self._usage = chunk.usage
+        if chunk.service_tier is not None:
+            self._service_tier = chunk.service_tier
+        if chunk.system_fingerprint is not None:
+            self._system_fingerprint = chunk.system_fingerprint
 
     def _name(self, chunk: ChatCompletionChunk) -> None:
         self._id = self._id or chunk.id
